@@ -1,0 +1,48 @@
+package ci
+
+// Kinds of decisions.
+const (
+	DecisionSuperseded  = "superseded"
+	DecisionCancelled   = "cancelled"
+	DecisionApproved    = "approved"
+	DecisionInterrupted = "interrupted"
+	DecisionRequeued    = "requeued"
+	DecisionSkipped     = "skipped"
+	DecisionReplayed    = "replayed"
+	DecisionRecovered   = "recovered"
+	DecisionPinned      = "pinned"
+	DecisionDiscarded   = "discarded"
+	DecisionRetried     = "retried"
+	DecisionRerun       = "rerun"
+	DecisionTimedOut    = "timed_out"
+	DecisionHeld        = "held"
+)
+
+// Decision is one line of the audit trail: who or what decided, why, when.
+type Decision struct {
+	ID       string `json:"id"`
+	At       Time   `json:"at"`
+	Kind     string `json:"kind"`
+	Run      string `json:"run,omitempty"`
+	OtherRun string `json:"other_run,omitempty"`
+	Receipt  string `json:"receipt,omitempty"`
+	Entry    string `json:"entry,omitempty"` // outbox entry
+	Project  string `json:"project,omitempty"`
+	By       By     `json:"by"`
+	Reason   string `json:"reason"`
+}
+
+// Kinds of deciders.
+const (
+	ByToken      = "token"
+	ByUser       = "user"
+	ByServer     = "server"
+	ByScheduler  = "scheduler"
+	ByDispatcher = "dispatcher"
+)
+
+// By is who or what decided.
+type By struct {
+	Kind string `json:"kind"`
+	Name string `json:"name"`
+}

@@ -1,0 +1,85 @@
+package ci
+
+import "encoding/json"
+
+// Kinds of outbox entries, one adapter of the dispatcher each.
+const (
+	OutboxGitHubStatus = "github.status"
+	OutboxWebhook      = "webhook"
+	OutboxSlack        = "slack"
+)
+
+// OutboxState is where a notification is in its life.
+type OutboxState string
+
+const (
+	// OutboxPending: not yet known to have arrived. The dispatcher moves it on.
+	OutboxPending OutboxState = "pending"
+	// OutboxSent: the receiver said yes.
+	OutboxSent OutboxState = "sent"
+	// OutboxSkipped: something newer made it wrong to send.
+	OutboxSkipped OutboxState = "skipped"
+	// OutboxDead: given up, for the stated reason, or discarded by a person.
+	OutboxDead OutboxState = "dead"
+)
+
+// OutboxStates lists every state of an entry.
+var OutboxStates = []OutboxState{OutboxPending, OutboxSent, OutboxSkipped, OutboxDead}
+
+// OutboxEntry is one thing to tell the world, written in the same commit as
+// the fact it tells. Its ID is the same on every attempt.
+type OutboxEntry struct {
+	ID            string      `json:"id"`
+	Kind          string      `json:"kind"`
+	Run           string      `json:"run"`
+	Lane          string      `json:"lane"`
+	Target        string      `json:"target"`
+	State         OutboxState `json:"state"`
+	Attempts      int         `json:"attempts"`
+	NextAttemptAt Time        `json:"next_attempt_at"`
+	LastError     string      `json:"last_error"`
+	CreatedAt     Time        `json:"created_at"`
+	FinishedAt    Time        `json:"finished_at"`
+
+	Event   string          `json:"event,omitempty"` // run.queued and so on, or the status' state
+	Final   bool            `json:"final,omitempty"` // tells a run's end
+	Payload json.RawMessage `json:"payload,omitempty"`
+
+	// AttemptedAt is when the last attempt was recorded, before it was sent.
+	AttemptedAt Time `json:"attempted_at"`
+	// FirstAttemptAt starts the clock that ends retrying.
+	FirstAttemptAt Time `json:"first_attempt_at"`
+	// Integration is set where a rate limit holds a whole integration.
+	Integration string `json:"integration,omitempty"`
+}
+
+// StatusPayload is the payload of a github.status entry: a commit status.
+type StatusPayload struct {
+	Project     string `json:"project"`
+	Repository  string `json:"repository"` // owner/name when it was written
+	Commit      string `json:"commit"`
+	Context     string `json:"context"`
+	State       string `json:"state"` // pending, success, failure, error
+	Description string `json:"description"`
+	TargetURL   string `json:"target_url"`
+}
+
+// NotificationPayload is the body of a webhook notification, as Standard
+// Webhooks has it.
+type NotificationPayload struct {
+	Type      string `json:"type"`
+	Timestamp Time   `json:"timestamp"`
+	Data      Run    `json:"data"`
+}
+
+// Notification event types.
+const (
+	RunQueued    = "run.queued"
+	RunStarted   = "run.started"
+	RunFinished  = "run.finished"
+	RunFailed    = "run.failed"
+	RunRecovered = "run.recovered"
+)
+
+// NotificationTypes lists every type a target can ask for.
+var NotificationTypes = []string{RunQueued, RunStarted, RunFinished, RunFailed, RunRecovered}

@@ -1,0 +1,179 @@
+package ci
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// SupersedePolicy says which older runs give way to a newer one.
+type SupersedePolicy string
+
+const (
+	SupersedeNone    SupersedePolicy = "none"
+	SupersedePending SupersedePolicy = "pending" // those that have not begun
+	SupersedeRunning SupersedePolicy = "running" // also those that run, unless they deploy
+)
+
+// Policies for OnInterrupt: what becomes of a run whose process was lost.
+const (
+	OnInterruptStop    = "stop"
+	OnInterruptRequeue = "requeue"
+)
+
+// Policies for Replays: what becomes of known bytes under a new delivery id.
+const (
+	ReplaysAccept = "accept"
+	ReplaysRefuse = "refuse"
+)
+
+// Config is the operator's configuration, checked and with its secrets read:
+// a snapshot that is replaced as a whole and never changed.
+type Config struct {
+	DataDir       string
+	PublicURL     string // without a slash at its end; "" if none
+	Listen        []Listen
+	Limits        Limits
+	ShutdownGrace time.Duration
+	ScanInterval  time.Duration
+	AdminToken    Secret
+	Integrations  []Integration
+	Projects      []Project
+}
+
+// Listen is one address and what may be reached there.
+type Listen struct {
+	Address string
+	Serve   []string // empty: everything; else of "hooks", "api", "ui"
+}
+
+// Serves reports whether the listener answers for a part of the server.
+func (l Listen) Serves(part string) bool { return len(l.Serve) == 0 || slices.Contains(l.Serve, part) }
+
+// Limits are the operator's bounds, in bytes and counts.
+type Limits struct {
+	Body           int64
+	ConcurrentRuns int
+	Log            int64 // of one run
+	FreeSpace      int64
+}
+
+// Integration is one provider with its secrets.
+type Integration struct {
+	Name           string
+	Provider       string // "github" or "gitea"
+	APIURL         string // with a slash at its end
+	WebhookSecrets []Secret
+	Installations  []int64 // allowed; empty: only a webhook that has none
+	Token          Secret  // zero: no statuses
+}
+
+// Reports reports whether the integration can tell the provider a status.
+func (i *Integration) Reports() bool { return !i.Token.IsZero() }
+
+// Project is one repository's configured work.
+type Project struct {
+	Name          string
+	Integration   string
+	Repository    string // owner/name
+	RepositoryID  int64  // 0: pinned at the first signed delivery
+	CloneURL      string
+	DefaultBranch string
+	On            On
+	Supersede     SupersedePolicy
+	OnInterrupt   string
+	Replays       string
+	Git           GitOptions
+	Timeout       time.Duration
+	Grace         time.Duration
+	Inputs        []Input
+	Env           map[string]string
+	Secrets       map[string]Secret // by variable name
+	Steps         []Step
+	Pipeline      string // path in the repository, instead of Steps
+	Notify        []Notify
+	Public        bool
+}
+
+// On is which events start runs; a nil part starts none.
+type On struct {
+	Push        *OnPush
+	PullRequest *OnPullRequest
+}
+
+// OnPush filters pushes by glob patterns. A nil list matches nothing where
+// the other is given; with both nil every branch matches and no tag does.
+type OnPush struct {
+	Branches []string
+	Tags     []string
+}
+
+// OnPullRequest filters pull requests by their base branch; nil matches all.
+type OnPullRequest struct {
+	Branches []string
+}
+
+// Input is a value that a manual request may set.
+type Input struct {
+	Name    string   `json:"name"`
+	Default string   `json:"default"`
+	Options []string `json:"options"` // empty: anything up to MaxInput bytes
+}
+
+// MaxInput is the longest value of an input, in bytes.
+const MaxInput = 32 << 10
+
+// Notify is one configured receiver.
+type Notify struct {
+	Kind   string // OutboxWebhook or OutboxSlack
+	Target string // the address; for Slack, whose address is a secret, that secret's name
+	URL    Secret // where to send
+	Secret Secret // signs a webhook
+	Events []string
+}
+
+// Integration returns the integration of that name, or nil.
+func (c *Config) Integration(name string) *Integration {
+	for i := range c.Integrations {
+		if c.Integrations[i].Name == name {
+			return &c.Integrations[i]
+		}
+	}
+	return nil
+}
+
+// Project returns the project of that name, or nil.
+func (c *Config) Project(name string) *Project {
+	for i := range c.Projects {
+		if c.Projects[i].Name == name {
+			return &c.Projects[i]
+		}
+	}
+	return nil
+}
+
+// RunURL returns the address of a run's page; relative without a public URL.
+func (c *Config) RunURL(id string) string { return c.PublicURL + "/runs/" + id }
+
+// SameRepository compares two owner/name names as providers do: ASCII letters
+// without regard to case, and a .git at the end left off.
+func SameRepository(a, b string) bool { return foldRepository(a) == foldRepository(b) }
+
+func foldRepository(s string) string {
+	b := []byte(s)
+	for i, c := range b {
+		if c >= 'A' && c <= 'Z' {
+			b[i] = c + 'a' - 'A'
+		}
+	}
+	return strings.TrimSuffix(string(b), ".git")
+}
+
+// StatusContext returns the context of a commit status of a run: one for
+// pull requests, one for everything else.
+func StatusContext(project, event string) string {
+	if event == EventPullRequest {
+		return "docket/" + project + "/pr"
+	}
+	return "docket/" + project
+}

@@ -1,0 +1,171 @@
+package ci
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Cause kinds: what made a run.
+const (
+	CauseDelivery = "delivery"
+	CauseRequest  = "request"
+	CauseRerun    = "rerun"
+	CauseReplay   = "replay"
+	CauseSchedule = "schedule"
+)
+
+// Run is one piece of work at one exact commit. In JSON it is what the API
+// shows; Internal is kept in the store and left out by Public.
+type Run struct {
+	ID         string            `json:"id"` // PROJECT-NUMBER
+	Project    string            `json:"project"`
+	Number     uint64            `json:"number"` // counts from 1 in each project
+	State      State             `json:"state"`
+	Attempt    int               `json:"attempt"` // how often it was claimed
+	Reason     string            `json:"reason,omitempty"`
+	Cause      Cause             `json:"cause"`
+	Source     Source            `json:"source"`
+	Fork       bool              `json:"fork,omitempty"` // its code comes from outside: no secrets, ever
+	Spec       string            `json:"spec"`           // digest of the frozen Spec
+	Inputs     map[string]string `json:"inputs"`
+	Steps      []StepResult      `json:"steps"`
+	CreatedAt  Time              `json:"created_at"`
+	StartedAt  Time              `json:"started_at"`
+	FinishedAt Time              `json:"finished_at"`
+	URL        string            `json:"url"`
+
+	// SupersededBy is the run that took this one's place.
+	SupersededBy string `json:"superseded_by,omitempty"`
+	// CancelRequested is set while a running run is being stopped.
+	CancelRequested *CancelRequest `json:"cancel_requested,omitempty"`
+
+	Internal Internal `json:"internal,omitzero"`
+}
+
+// Public returns the run as the world may see it.
+func (r Run) Public() Run {
+	r.Internal = Internal{}
+	if r.Inputs == nil {
+		r.Inputs = map[string]string{}
+	}
+	if r.Steps == nil {
+		r.Steps = []StepResult{}
+	}
+	return r
+}
+
+// Internal is the part of a run that only docket itself reads.
+type Internal struct {
+	Seq         uint64   `json:"-"` // order of creation over all projects; from the record's own header
+	Integration string   `json:"integration,omitempty"`
+	Context     string   `json:"context,omitempty"` // of the commit status
+	Scope       string   `json:"scope,omitempty"`   // what it can supersede and be superseded in; "" for never
+	Deploying   bool     `json:"deploying,omitempty"`
+	Approved    bool     `json:"approved,omitempty"`
+	Boot        string   `json:"boot,omitempty"` // which process of the server claimed it
+	Process     *Process `json:"process,omitempty"`
+	Job         *Job     `json:"job,omitempty"` // what is still to be resolved while Preparing
+	Title       string   `json:"title,omitempty"`
+}
+
+// Process tells the leftover of a killed server apart from a stranger that
+// got the same process id.
+type Process struct {
+	Machine string `json:"machine"` // the kernel's boot id
+	PID     int    `json:"pid"`
+	Start   uint64 `json:"start"` // field 22 of /proc/PID/stat, in clock ticks
+}
+
+// Cause is what made a run.
+type Cause struct {
+	Kind    string `json:"kind"`
+	Receipt string `json:"receipt,omitempty"`
+	Event   string `json:"event,omitempty"`
+	Action  string `json:"action,omitempty"`
+	Actor   string `json:"actor,omitempty"`  // who pushed, or whose token asked
+	Run     string `json:"run,omitempty"`    // the run that this one repeats
+	Reason  string `json:"reason,omitempty"` // what the requester said
+}
+
+// Source is what a run builds. Commit is empty only while Preparing, or for
+// good where preparing failed.
+type Source struct {
+	Repository   string       `json:"repository"`
+	RepositoryID int64        `json:"repository_id,omitempty"`
+	Ref          string       `json:"ref"` // full
+	Branch       string       `json:"branch,omitempty"`
+	Tag          string       `json:"tag,omitempty"`
+	Commit       string       `json:"commit"`
+	Before       string       `json:"before,omitempty"`
+	PullRequest  *PullRequest `json:"pull_request,omitempty"`
+}
+
+// StepResult is one step's life in one attempt.
+type StepResult struct {
+	Name       string    `json:"name"`
+	State      StepState `json:"state"`
+	ExitCode   *int      `json:"exit_code,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	StartedAt  Time      `json:"started_at"`
+	FinishedAt Time      `json:"finished_at"`
+}
+
+// CancelRequest asks for a running run to be stopped.
+type CancelRequest struct {
+	At     Time   `json:"at"`
+	By     By     `json:"by"`
+	Reason string `json:"reason,omitempty"`
+	// Into is the state the run shall end in: Cancelled or Superseded.
+	Into State `json:"into"`
+	// ByRun is the newer run, for Superseded.
+	ByRun string `json:"by_run,omitempty"`
+}
+
+// RunID returns PROJECT-NUMBER.
+func RunID(project string, number uint64) string {
+	return project + "-" + strconv.FormatUint(number, 10)
+}
+
+// ParseRunID splits PROJECT-NUMBER at its last dash.
+func ParseRunID(id string) (project string, number uint64, err error) {
+	i := strings.LastIndexByte(id, '-')
+	if i > 0 {
+		digits := id[i+1:]
+		number, err = strconv.ParseUint(digits, 10, 64)
+		if err == nil && number > 0 && strconv.FormatUint(number, 10) == digits {
+			return id[:i], number, nil
+		}
+	}
+	return "", 0, Errorf(CodeNotFound, "no run %q: a run's id is PROJECT-NUMBER, as `docket runs list` prints it", id)
+}
+
+// Draft is a run that has been decided on and frozen, but not yet numbered.
+type Draft struct {
+	Project     string
+	Integration string
+	State       State // Preparing, Held or Queued
+	Cause       Cause
+	Source      Source
+	Fork        bool
+	Spec        Spec
+	Inputs      map[string]string
+	Context     string
+	Scope       string // see Internal.Scope
+	Supersede   SupersedePolicy
+	Job         *Job
+	Title       string
+}
+
+// Job is what an inbox worker still has to find out before a run can be
+// queued. It needs the network, so it is never done while a request waits.
+type Job struct {
+	// Resolve asks for the commit that Source.Ref points to, an annotated tag
+	// peeled to its commit.
+	Resolve bool `json:"resolve,omitempty"`
+	// Pipeline is the path of the pipeline file to read at the commit.
+	Pipeline string `json:"pipeline,omitempty"`
+
+	Attempts int    `json:"attempts,omitempty"`
+	NextAt   Time   `json:"next_at,omitzero"`
+	LastErr  string `json:"last_error,omitempty"`
+}
