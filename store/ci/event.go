@@ -26,6 +26,7 @@ type Event struct {
 	Commit  string // lower-case hex; "" where the event names none
 	Before  string // lower-case hex; "" for none or all zero
 	Deleted bool   // the ref is gone
+	Peel    bool   // Commit may be an annotated tag's object: it is to be peeled before it is built
 	Message string // the head commit's first line, or the pull request's title
 
 	PullRequest *PullRequest

@@ -17,9 +17,11 @@ const (
 	OutboxPending OutboxState = "pending"
 	// OutboxSent: the receiver said yes.
 	OutboxSent OutboxState = "sent"
-	// OutboxSkipped: something newer made it wrong to send.
+	// OutboxSkipped: something newer made it wrong to send, or a person
+	// discarded it. The entry says which.
 	OutboxSkipped OutboxState = "skipped"
-	// OutboxDead: given up, for the stated reason, or discarded by a person.
+	// OutboxDead: given up, for the stated reason. It waits for a person, who
+	// may retry or discard it.
 	OutboxDead OutboxState = "dead"
 )
 
@@ -49,6 +51,8 @@ type OutboxEntry struct {
 	AttemptedAt Time `json:"attempted_at"`
 	// FirstAttemptAt starts the clock that ends retrying.
 	FirstAttemptAt Time `json:"first_attempt_at"`
+	// Retried is set when a person brought a dead entry back.
+	Retried bool `json:"retried,omitempty"`
 	// Integration is set where a rate limit holds a whole integration.
 	Integration string `json:"integration,omitempty"`
 }

@@ -9,79 +9,179 @@ type Push struct {
 }
 
 // Newest returns the index of the push that holds the ref's newest head, and
-// -1 for none. pushes are in order of arrival. The before/after chain decides
-// first: a push whose commit is where another one started is older than that
-// one. Among heads that the chain leaves open, the last to arrive wins.
+// -1 for none. pushes are in order of arrival. See Order.
 func Newest(pushes []Push) int {
-	for i := len(pushes) - 1; i >= 0; i-- {
-		if !followed(pushes, i) {
-			return i
-		}
+	order := Order(pushes)
+	if len(order) == 0 {
+		return -1
 	}
-	return len(pushes) - 1 // a ring of force pushes: arrival decides
+	return order[len(order)-1]
 }
 
-// followed reports whether the chain leads from pushes[i] on to another push
-// that does not lead back to it.
-func followed(pushes []Push, i int) bool {
-	at := pushes[i].After
-	seen := map[string]bool{at: true}
-	moved := false
-	for range pushes {
-		next := ""
-		for j := len(pushes) - 1; j >= 0; j-- {
-			p := pushes[j]
-			if j != i && p.Before == at && p.After != at {
-				next = p.After
-				break
-			}
-		}
-		if next == "" {
-			return moved
-		}
-		if seen[next] { // the ref came back here: which visit is this one?
-			return false
-		}
-		seen[next], at, moved = true, next, true
-	}
-	return moved
-}
-
-// Older reports whether the chain, and where it is silent arrival, puts
-// pushes[i] before pushes[j].
+// Older reports whether pushes[i] lies before pushes[j]. See Order.
 func Older(pushes []Push, i, j int) bool {
-	if leads(pushes, pushes[i].After, pushes[j].After) {
-		return true
-	}
-	if leads(pushes, pushes[j].After, pushes[i].After) {
+	if i == j {
 		return false
 	}
-	return i < j
-}
-
-// leads reports whether the chain of moves goes from commit a to commit b.
-func leads(pushes []Push, a, b string) bool {
-	if a == b {
-		return false
-	}
-	seen := map[string]bool{}
-	todo := []string{a}
-	for len(todo) > 0 {
-		at := todo[0]
-		todo = todo[1:]
-		if seen[at] {
-			continue
-		}
-		seen[at] = true
-		for _, p := range pushes {
-			if p.Before != at || p.After == at {
-				continue
-			}
-			if p.After == b {
-				return true
-			}
-			todo = append(todo, p.After)
+	for _, k := range Order(pushes) {
+		if k == i || k == j {
+			return k == i
 		}
 	}
 	return false
+}
+
+// Order returns the indices of pushes from the oldest to the newest, as far
+// as can be known from pushes in order of arrival. The before/after chain
+// decides first: where all moves can be laid end to end they are, in whatever
+// order they arrived, also when the ref came back to a commit it had left.
+// Where moves are missing, several ends stay open, and of those the last to
+// arrive is the newest; a ring without an end is cut at the last arrival. A
+// move that came twice (two hooks, a replay) is one move, unless the ref did
+// go back to where it starts.
+func Order(pushes []Push) []int {
+	m := newMoves(pushes)
+	newestFirst := make([]int, 0, len(pushes))
+	for len(newestFirst) < len(pushes) {
+		newestFirst = append(newestFirst, m.take(m.last())...)
+	}
+	order := newestFirst
+	for i, j := 0, len(order)-1; i < j; i, j = i+1, j-1 {
+		order[i], order[j] = order[j], order[i]
+	}
+	return order
+}
+
+// moves are the pushes not yet taken, as edges between commits. A commit that
+// is entered more often than left is an end of the chain.
+type moves struct {
+	pushes []Push
+	taken  []bool
+	copyOf []int          // the earlier push that this one repeats, or -1
+	top    int            // nothing at or above it is left
+	open   map[string]int // times entered less times left
+	into   map[string][]int
+}
+
+func newMoves(pushes []Push) *moves {
+	m := &moves{
+		pushes: pushes,
+		taken:  make([]bool, len(pushes)),
+		copyOf: make([]int, len(pushes)),
+		top:    len(pushes),
+		open:   map[string]int{},
+		into:   map[string][]int{},
+	}
+	ends := 0
+	count := func(i, by int) {
+		p := pushes[i]
+		ends -= max(0, m.open[p.After])
+		m.open[p.After] += by
+		ends += max(0, m.open[p.After])
+		if p.Before != "" {
+			ends -= max(0, m.open[p.Before])
+			m.open[p.Before] -= by
+			ends += max(0, m.open[p.Before])
+		}
+	}
+	for i := range pushes {
+		m.copyOf[i] = -1
+		count(i, 1)
+	}
+	first := map[[2]string]int{}
+	for i, p := range pushes {
+		move := [2]string{p.Before, p.After}
+		k, again := first[move]
+		if again {
+			// A repetition that only adds an end is no move of its own.
+			was := ends
+			count(i, -1)
+			if ends > 0 && ends < was {
+				m.copyOf[i] = k
+			} else {
+				count(i, 1)
+			}
+		} else {
+			first[move] = i
+		}
+		if m.copyOf[i] < 0 {
+			m.into[p.After] = append(m.into[p.After], i)
+		}
+	}
+	return m
+}
+
+// last returns the newest of the pushes that are left.
+func (m *moves) last() int {
+	for m.top > 0 && m.taken[m.top-1] {
+		m.top--
+	}
+	for i := m.top - 1; i >= 0; i-- {
+		if !m.taken[i] && m.copyOf[i] < 0 && m.open[m.pushes[i].After] > 0 {
+			return m.lastVisit(i)
+		}
+	}
+	if k := m.copyOf[m.top-1]; k >= 0 {
+		return k
+	}
+	return m.top - 1
+}
+
+// lastVisit returns, of the moves that end where pushes[i] does, the one that
+// the chain ends with: a move that came back there from a later place.
+func (m *moves) lastVisit(i int) int {
+	end := m.pushes[i].After
+	if m.open[end] != 1 || len(m.into[end]) < 2 {
+		return i
+	}
+	for at := len(m.into[end]) - 1; at >= 0; at-- {
+		k := m.into[end][at]
+		if !m.taken[k] && m.leads(end, m.pushes[k].Before) {
+			return k
+		}
+	}
+	return i
+}
+
+// leads reports whether the moves that are left go from commit a to commit b.
+func (m *moves) leads(a, b string) bool {
+	if b == "" {
+		return false
+	}
+	// Backwards from b, since moves are kept by where they end.
+	seen := map[string]bool{b: true}
+	todo := []string{b}
+	for len(todo) > 0 {
+		at := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if at == a {
+			return true
+		}
+		for _, k := range m.into[at] {
+			if from := m.pushes[k].Before; !m.taken[k] && from != "" && !seen[from] {
+				seen[from] = true
+				todo = append(todo, from)
+			}
+		}
+	}
+	return false
+}
+
+// take takes pushes[i] and its repetitions away and returns them, the last to
+// arrive first.
+func (m *moves) take(i int) []int {
+	var out []int
+	for k := len(m.pushes) - 1; k > i; k-- {
+		if m.copyOf[k] == i && !m.taken[k] {
+			m.taken[k] = true
+			out = append(out, k)
+		}
+	}
+	m.taken[i] = true
+	p := m.pushes[i]
+	m.open[p.After]--
+	if p.Before != "" {
+		m.open[p.Before]++
+	}
+	return append(out, i)
 }

@@ -60,6 +60,7 @@ type Internal struct {
 	Integration string   `json:"integration,omitempty"`
 	Context     string   `json:"context,omitempty"` // of the commit status
 	Scope       string   `json:"scope,omitempty"`   // what it can supersede and be superseded in; "" for never
+	Head        bool     `json:"head,omitempty"`    // it told where its branch's head is
 	Deploying   bool     `json:"deploying,omitempty"`
 	Approved    bool     `json:"approved,omitempty"`
 	Boot        string   `json:"boot,omitempty"` // which process of the server claimed it

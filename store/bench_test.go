@@ -1,0 +1,158 @@
+package store_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"docket/store"
+	"docket/store/ci"
+)
+
+// fsyncRate is the unit of the store's benchmarks: how many 4 KiB appends,
+// each with fdatasync, one writer makes in a second on the same disk.
+func fsyncRate(tb testing.TB, dir string, for_ time.Duration) float64 {
+	tb.Helper()
+	f, err := os.Create(filepath.Join(dir, "unit"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer os.Remove(f.Name())
+	defer f.Close()
+	page := make([]byte, 4096)
+	n := 0
+	start := time.Now()
+	for time.Since(start) < for_ {
+		if _, err := f.Write(page); err != nil {
+			tb.Fatal(err)
+		}
+		if err := syscall.Fdatasync(int(f.Fd())); err != nil {
+			tb.Fatal(err)
+		}
+		n++
+	}
+	return float64(n) / time.Since(start).Seconds()
+}
+
+// guid makes version-1 UUIDs as GitHub sends them: time first in value, not
+// in text.
+type guids struct{ ticks atomic.Uint64 }
+
+func (g *guids) next() string {
+	t := 0x1f0_0000_0000_0000 + g.ticks.Add(9973)
+	var b [16]byte
+	binary.BigEndian.PutUint32(b[0:], uint32(t))
+	binary.BigEndian.PutUint16(b[4:], uint16(t>>32))
+	binary.BigEndian.PutUint16(b[6:], uint16(t>>48)&0x0fff|0x1000)
+	rand.Read(b[8:])
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}
+
+var benchSpec = ci.Spec{
+	Version: 1, CloneURL: "https://github.com/acme/api.git", Timeout: ci.Duration(30 * time.Minute), Report: true,
+	Steps: []ci.Step{{Name: "test", Run: "make test"}, {Name: "deploy", Run: "./deploy.sh", Deploy: true}},
+}
+
+// pushes makes acceptances of one real push payload, each with its own
+// delivery id, commits, time and digest.
+type pushes struct {
+	body []byte
+	ids  guids
+	n    atomic.Int64
+}
+
+func (p *pushes) next() store.Acceptance {
+	n := p.n.Add(1)
+	commit := fmt.Sprintf("%040x", uint64(n)*0x9E3779B97F4A7C15|1)
+	before := fmt.Sprintf("%040x", uint64(n-1)*0x9E3779B97F4A7C15|1)
+	body := append([]byte(nil), p.body...)
+	body = append(body, fmt.Sprintf("\n%d", n)...)
+	id := p.ids.next()
+	e := ci.Event{
+		Kind: "push", Actor: "octocat", Repository: ci.Repository{ID: 186853002, FullName: "acme/api"},
+		Ref: "refs/heads/main", Branch: "main", Commit: commit, Before: before, Message: "A message of the usual length",
+		PushedAt: 1_700_000_000 + n/50,
+	}
+	return store.Acceptance{
+		Delivery: ci.Delivery{
+			Integration: "github", Installation: 12345, ID: id, Event: "push", Secret: "github.secret", Body: body,
+			ReceivedAt: time.Now(), Header: map[string]string{"User-Agent": "GitHub-Hookshot/044aadd", "Content-Type": "application/json", "X-GitHub-Hook-ID": "292430182"},
+		},
+		Event: e, Projects: []string{"api"},
+		Drafts: []ci.Draft{{
+			Project: "api", Integration: "github", State: ci.Queued, Spec: benchSpec, Context: "docket/api", Supersede: ci.SupersedePending,
+			Scope:  "api push 186853002 refs/heads/main",
+			Cause:  ci.Cause{Kind: ci.CauseDelivery, Receipt: "github/12345/" + id, Event: "push", Actor: "octocat"},
+			Source: ci.Source{Repository: "acme/api", RepositoryID: 186853002, Ref: "refs/heads/main", Branch: "main", Commit: commit, Before: before},
+			Title:  "A message of the usual length",
+		}},
+	}
+}
+
+func benchPayload(tb testing.TB) []byte {
+	tb.Helper()
+	dir := os.Getenv("DOCKET_PAYLOADS")
+	if dir == "" {
+		tb.Skip("DOCKET_PAYLOADS is not set: it names the folder of real payloads that this benchmark needs")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "push/branch.json"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return b
+}
+
+// BenchmarkAccept reports store.Accept of a real push as a multiple of the
+// disk's own rate, which is measured before and after in the same run.
+func BenchmarkAccept(b *testing.B) {
+	body := benchPayload(b)
+	for _, writers := range []int{1, 8, 32, 128} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			dir := b.TempDir()
+			s, err := store.Open(filepath.Join(dir, "docket.db"), store.Options{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			p := &pushes{body: body}
+			unit := fsyncRate(b, dir, 500*time.Millisecond)
+			b.ResetTimer()
+			acceptAll(b, s, p, writers, b.N)
+			b.StopTimer()
+			rate := float64(b.N) / b.Elapsed().Seconds()
+			unit = (unit + fsyncRate(b, dir, 500*time.Millisecond)) / 2
+			b.ReportMetric(rate/unit, "units")
+			b.ReportMetric(unit, "unit/s")
+			b.ReportMetric(rate, "accepts/s")
+		})
+	}
+}
+
+func acceptAll(tb testing.TB, s *store.Store, p *pushes, writers, n int) {
+	tb.Helper()
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(n))
+	for range writers {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				if _, err := s.Accept(context.Background(), p.next()); err != nil {
+					tb.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

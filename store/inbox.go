@@ -1,0 +1,107 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"docket/store/ci"
+)
+
+// Jobs returns up to limit preparing runs whose job is due at now, oldest
+// first, and when the next one will be due (zero: none waits).
+func (s *Store) Jobs(now time.Time, limit int) (runs []ci.Run, next time.Time, err error) {
+	err = s.view(func(t *tx) error {
+		c := t.bucket(bucketStates).Cursor()
+		prefix := []byte{stateBytes[ci.Preparing]}
+		for k, _ := c.Seek(prefix); len(k) > 0 && k[0] == prefix[0] && len(runs) < limit; k, _ = c.Next() {
+			key := k[1:]
+			r, err := decodeRun(key, t.get(bucketRuns, key))
+			if err != nil {
+				return err
+			}
+			if j := r.Internal.Job; j != nil && j.NextAt.After(now) {
+				if next.IsZero() || j.NextAt.Before(next) {
+					next = j.NextAt.Time
+				}
+				continue
+			}
+			runs = append(runs, r)
+		}
+		return nil
+	})
+	return runs, next, err
+}
+
+// Resolution is what an inbox worker found out about a preparing run.
+type Resolution struct {
+	Commit string   // of the ref; "" leaves the run's own
+	Spec   *ci.Spec // completed from the pipeline file; nil leaves the frozen one
+	Failed string   // why the run can never start; it ends as failed
+}
+
+// ResolveJob freezes what a job found and moves the run on: to queued, for a
+// fork's to held, or to failed. A run that is not preparing any more stays as
+// it is.
+func (s *Store) ResolveJob(ctx context.Context, id string, res Resolution) (ci.Run, error) {
+	return s.changeRun(ctx, id, func(t *tx, r *ci.Run) error {
+		if r.State != ci.Preparing {
+			return nil
+		}
+		if res.Failed != "" {
+			return t.moveRun(r, ci.Failed, res.Failed)
+		}
+		return t.resolve(r, res)
+	})
+}
+
+func (t *tx) resolve(r *ci.Run, res Resolution) error {
+	if res.Spec != nil {
+		r.Spec = res.Spec.Digest()
+		if err := t.putSpec(r.Spec, res.Spec); err != nil {
+			return err
+		}
+	}
+	spec, err := t.spec(r.Spec)
+	if err != nil {
+		return err
+	}
+	r.Steps, r.Internal.Job = pendingSteps(spec), nil
+	if r.Source.Commit == "" {
+		r.Source.Commit = res.Commit
+		if err := t.fileRef(r); err != nil {
+			return err
+		}
+		if err := t.joinLane(r, spec); err != nil {
+			return err
+		}
+		foreign, err := t.isForkCommit(r)
+		if err != nil {
+			return err
+		}
+		// The head of one of the repository's own branches is its own, even
+		// if a fork brought the commit first.
+		if foreign && r.Source.PullRequest == nil && r.Cause.Kind != ci.CauseRerun {
+			if err := t.delete(bucketForks, forkKey(r.Project, r.Source.Commit)); err != nil {
+				return err
+			}
+		}
+	}
+	if r.Fork && !r.Internal.Approved {
+		return t.moveRun(r, ci.Held, "")
+	}
+	return t.moveRun(r, ci.Queued, "")
+}
+
+// DelayJob records that a job could not be done yet, and when to try again.
+func (s *Store) DelayJob(ctx context.Context, id string, nextAt time.Time, why string) error {
+	_, err := s.changeRun(ctx, id, func(t *tx, r *ci.Run) error {
+		if r.State != ci.Preparing || r.Internal.Job == nil {
+			return nil
+		}
+		r.Internal.Job.Attempts++
+		r.Internal.Job.NextAt, r.Internal.Job.LastErr = ci.At(nextAt), why
+		t.wake(TopicRuns)
+		return t.putRun(r)
+	})
+	return err
+}

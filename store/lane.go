@@ -1,0 +1,196 @@
+package store
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"time"
+
+	"docket/store/ci"
+)
+
+// A lane is what must be told in order, one thing at a time: the status of
+// one commit under one context, or what one target hears of one run. Its
+// record exists while there is anything to tell or anyone who might.
+type lane struct {
+	// speaker is the newest run that shares the lane; only it is listened to.
+	// Its order of creation, and its id.
+	speaker uint64
+	run     string
+	// users counts runs that have not ended and entries that are pending or
+	// dead. At none the record goes: a later run is newer in any case.
+	users uint32
+	// queue holds the pending entries in order.
+	queue []uint64
+}
+
+// parked stands for the time at which an entry behind its lane's first is due.
+const parked = ^uint64(0)
+
+func statusLane(integration, repository, commit, context string) string {
+	return integration + "/" + repository + "@" + commit + "/" + context
+}
+
+func targetLane(kind, target, run string) string { return kind + " " + target + " " + run }
+
+func (t *tx) lane(name string) (l lane, err error) {
+	v := t.get(bucketLanes, []byte(name))
+	if v == nil {
+		return l, nil
+	}
+	if len(v) < 14 {
+		return l, errLane
+	}
+	l.speaker, l.users = fromBE64(v), binary.BigEndian.Uint32(v[8:])
+	n := int(binary.BigEndian.Uint16(v[12:]))
+	v = v[14:]
+	if len(v) < n || (len(v)-n)%8 != 0 {
+		return l, errLane
+	}
+	l.run, v = string(v[:n]), v[n:]
+	for ; len(v) > 0; v = v[8:] {
+		l.queue = append(l.queue, fromBE64(v))
+	}
+	return l, nil
+}
+
+var errLane = errors.New("lane record is cut short")
+
+func (t *tx) putLane(name string, l lane) error {
+	if l.users == 0 {
+		return t.delete(bucketLanes, []byte(name))
+	}
+	return t.writeLane(name, l)
+}
+
+func (t *tx) writeLane(name string, l lane) error {
+	b := make([]byte, 0, 14+len(l.run)+8*len(l.queue))
+	b = binary.BigEndian.AppendUint64(b, l.speaker)
+	b = binary.BigEndian.AppendUint32(b, l.users)
+	b = binary.BigEndian.AppendUint16(b, uint16(len(l.run)))
+	b = append(b, l.run...)
+	for _, seq := range l.queue {
+		b = binary.BigEndian.AppendUint64(b, seq)
+	}
+	return t.put(bucketLanes, []byte(name), b)
+}
+
+// runLane is the lane of a run's commit status; ok is false if it has none.
+func runLane(r *ci.Run, spec *ci.Spec) (name string, ok bool) {
+	if !spec.Report || r.Source.Commit == "" {
+		return "", false
+	}
+	return statusLane(r.Internal.Integration, r.Source.Repository, r.Source.Commit, r.Internal.Context), true
+}
+
+// joinLane makes a run the speaker of its commit and context, once its commit
+// is known.
+func (t *tx) joinLane(r *ci.Run, spec *ci.Spec) error {
+	name, ok := runLane(r, spec)
+	if !ok {
+		return nil
+	}
+	l, err := t.lane(name)
+	if err != nil {
+		return err
+	}
+	if r.Internal.Seq > l.speaker {
+		l.speaker, l.run = r.Internal.Seq, r.ID
+	}
+	l.users++
+	return t.putLane(name, l)
+}
+
+// leaveLane lets go of the lane of a run that has ended.
+func (t *tx) leaveLane(r *ci.Run, spec *ci.Spec) error {
+	name, ok := runLane(r, spec)
+	if !ok {
+		return nil
+	}
+	l, err := t.lane(name)
+	if err != nil {
+		return err
+	}
+	l.users--
+	return t.putLane(name, l)
+}
+
+// dueKey is where a pending entry waits: for its time if it is the first of
+// its lane, else parked.
+func dueKey(l lane, seq uint64, at ci.Time) []byte {
+	when := parked
+	if len(l.queue) > 0 && l.queue[0] == seq {
+		when = dueTime(at.Time)
+	}
+	return binary.BigEndian.AppendUint64(be64(when), seq)
+}
+
+func dueTime(at time.Time) uint64 {
+	if at.IsZero() || at.UnixMilli() < 0 {
+		return 0
+	}
+	return uint64(at.UnixMilli())
+}
+
+// enqueue puts an entry into its lane, in order of its sequence.
+func (t *tx) enqueue(e *ci.OutboxEntry, seq uint64) error {
+	l, err := t.lane(e.Lane)
+	if err != nil {
+		return err
+	}
+	old := slices.Clone(l.queue)
+	i, _ := slices.BinarySearch(l.queue, seq)
+	l.queue = slices.Insert(l.queue, i, seq)
+	l.users++
+	if i == 0 && len(old) > 0 { // it goes before the one that was first
+		if err := t.repark(lane{queue: old}, l, old[0]); err != nil {
+			return err
+		}
+	}
+	if err := t.put(bucketDue, dueKey(l, seq, e.NextAttemptAt), nil); err != nil {
+		return err
+	}
+	t.wake(TopicOutbox)
+	return t.putLane(e.Lane, l)
+}
+
+// dequeue takes an entry that is not pending any more out of its lane; the
+// next one becomes due. Dead ones go on to count as users.
+func (t *tx) dequeue(e *ci.OutboxEntry, seq uint64, dead bool) error {
+	l, err := t.lane(e.Lane)
+	if err != nil {
+		return err
+	}
+	if err := t.delete(bucketDue, dueKey(l, seq, e.NextAttemptAt)); err != nil {
+		return err
+	}
+	i, ok := slices.BinarySearch(l.queue, seq)
+	if !ok {
+		return errLane
+	}
+	old := slices.Clone(l.queue)
+	l.queue = slices.Delete(l.queue, i, i+1)
+	if i == 0 && len(l.queue) > 0 {
+		if err := t.repark(lane{queue: old}, l, l.queue[0]); err != nil {
+			return err
+		}
+	}
+	if !dead {
+		l.users--
+	}
+	t.wake(TopicOutbox)
+	return t.putLane(e.Lane, l)
+}
+
+// repark moves an entry's due key from its place in one state of the lane to
+// its place in another.
+func (t *tx) repark(from, to lane, seq uint64) error {
+	e, err := t.entryAt(seq)
+	if err != nil {
+		return err
+	}
+	if err := t.delete(bucketDue, dueKey(from, seq, e.NextAttemptAt)); err != nil {
+		return err
+	}
+	return t.put(bucketDue, dueKey(to, seq, e.NextAttemptAt), nil)
+}

@@ -1,0 +1,478 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/klauspost/compress/s2"
+
+	"docket/store/ci"
+)
+
+// maxVerdicts bounds how many judgements a receipt keeps: the first and the
+// newest ones.
+const maxVerdicts = 50
+
+// Acceptance is a verified and judged delivery.
+type Acceptance struct {
+	Delivery ci.Delivery
+	Event    ci.Event
+	Reason   string     // why it starts nothing, where Drafts is empty
+	Drafts   []ci.Draft // the runs it starts
+	Projects []string   // the configured projects of its repository: pinned to its id if they are not yet
+	Cancels  []Cancel   // pending runs that it ends
+	// RefuseReplay refuses known bytes under a new delivery id.
+	RefuseReplay bool
+}
+
+// Cancel ends what is pending in a scope (see ci.Internal).
+type Cancel struct {
+	Project string
+	Scope   string
+	Ref     string // full
+	Reason  string
+}
+
+// Accepted is the answer to an Acceptance, true from before it was given.
+type Accepted struct {
+	Receipt   ci.Receipt
+	Runs      []ci.Run
+	Duplicate bool // the delivery was on record; nothing new came of it
+}
+
+// Accept writes receipt, body, runs and outbox entries in one commit.
+//
+// A delivery on record is answered with what exists. If it had been ignored,
+// it takes the new judgement.
+//
+// Errors: CodeConflict (the identity is on record with other bytes),
+// CodeForbidden (a project is pinned to another repository id, or a refused
+// replay), CodeUnavailable (not committed; nothing was promised).
+func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
+	p := s.prepareAcceptance(&a)
+	var out Accepted
+	err := s.update(ctx, func(t *tx) (err error) {
+		out, err = t.accept(&a, p)
+		return err
+	})
+	if err != nil {
+		return Accepted{}, err
+	}
+	return out, nil
+}
+
+// acceptance is what can be made of an Acceptance outside the transaction.
+type acceptance struct {
+	receipt  ci.Receipt
+	json     []byte
+	body     []byte
+	identity []byte
+	digest   []byte
+	runs     []*newRun
+}
+
+func (s *Store) prepareAcceptance(a *Acceptance) *acceptance {
+	d, e := &a.Delivery, &a.Event
+	if d.BodySHA256 == "" {
+		sum := sha256.Sum256(d.Body)
+		d.BodySHA256 = hex.EncodeToString(sum[:])
+	}
+	id := d.ReceiptID()
+	now := ci.At(d.ReceivedAt)
+	if now.IsZero() {
+		now = ci.At(s.now())
+	}
+	p := &acceptance{identity: identityKey(id), digest: digestKey(e.PushedAt, d.BodySHA256)}
+	outcome, reason := ci.Ignored, a.Reason
+	if len(a.Drafts) > 0 {
+		outcome, reason = ci.Accepted, ""
+	}
+	p.receipt = ci.Receipt{
+		ID: id.String(), Integration: id.Integration, Installation: id.Installation, Delivery: id.Delivery,
+		Event: d.Event, Action: e.Action, Outcome: outcome, Reason: reason, Repository: e.Repository,
+		Ref: e.Ref, Commit: e.Commit, BodySHA256: d.BodySHA256, BodyBytes: int64(len(d.Body)),
+		Secret: d.Secret, ReceivedAt: now,
+		Verdicts: []ci.Verdict{{At: now, Outcome: outcome, Reason: reason}},
+	}
+	p.json = mustJSON(p.receipt)
+	p.body = encodeBody(d.Header, d.Body)
+	p.runs = s.prepareRuns(a.Drafts, now)
+	return p
+}
+
+func (s *Store) prepareRuns(drafts []ci.Draft, now ci.Time) []*newRun {
+	runs := make([]*newRun, len(drafts))
+	for i := range drafts {
+		d := &drafts[i]
+		runs[i] = s.prepareRun(d, &d.Spec, d.Spec.Digest(), now)
+	}
+	return runs
+}
+
+func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
+	if v := t.get(bucketIdentities, p.identity); v != nil {
+		return t.acceptAgain(fromBE64(v), a, p)
+	}
+	if err := t.checkPins(a); err != nil {
+		return out, err
+	}
+	twin, err := t.twin(a, p)
+	if err != nil {
+		return out, err
+	}
+	if twin != "" && a.RefuseReplay {
+		return out, ci.Errorf(ci.CodeForbidden, "these bytes are on record as receipt %s, and the project refuses replays (replays: refuse); redeliver under the same delivery id, or replay that receipt", twin)
+	}
+	if err := t.pin(a); err != nil {
+		return out, err
+	}
+	seq, err := t.next(bucketReceipts)
+	if err != nil {
+		return out, err
+	}
+	out.Receipt = p.receipt
+	body := p.json
+	if twin != "" {
+		out.Receipt.Twin = twin
+		body = mustJSON(out.Receipt)
+	}
+	if out.Runs, out.Receipt.Runs, err = t.createRuns(p.runs); err != nil {
+		return out, err
+	}
+	key := be64(seq)
+	if err := t.put(bucketReceipts, key, encodeReceipt(out.Receipt.Outcome, out.Receipt.Runs, body)); err != nil {
+		return out, err
+	}
+	if err := t.put(bucketBodies, key, p.body); err != nil {
+		return out, err
+	}
+	if err := t.put(bucketIdentities, p.identity, key); err != nil {
+		return out, err
+	}
+	if err := t.put(bucketDigests, p.digest, key); err != nil {
+		return out, err
+	}
+	return out, t.cancelScopes(a.Cancels, p.receipt.ID)
+}
+
+// acceptAgain answers a delivery that is on record.
+func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted, err error) {
+	key := be64(seq)
+	if out.Receipt, err = decodeReceipt(t.get(bucketReceipts, key)); err != nil {
+		return out, err
+	}
+	rec := &out.Receipt
+	if rec.BodySHA256 != a.Delivery.BodySHA256 {
+		return out, ci.Errorf(ci.CodeConflict, "receipt %s is on record with other bytes: a delivery id stands for one body", rec.ID)
+	}
+	if len(rec.Runs) > 0 {
+		out.Duplicate = true
+		for _, id := range rec.Runs {
+			r, err := t.run(id)
+			if ci.CodeOf(err) == ci.CodeNotFound {
+				r.ID = id // retention took it; its name stands
+				r.Project, r.Number, _ = ci.ParseRunID(id)
+			} else if err != nil {
+				return out, err
+			}
+			out.Runs = append(out.Runs, r)
+		}
+		return out, nil
+	}
+	if err := t.checkPins(a); err != nil {
+		return out, err
+	}
+	if err := t.pin(a); err != nil {
+		return out, err
+	}
+	rec.Outcome, rec.Reason = p.receipt.Outcome, p.receipt.Reason
+	addVerdict(rec, p.receipt.Verdicts[0])
+	if out.Runs, rec.Runs, err = t.createRuns(p.runs); err != nil {
+		return out, err
+	}
+	out.Duplicate = len(out.Runs) == 0
+	if err := t.putReceipt(key, rec); err != nil {
+		return out, err
+	}
+	return out, t.cancelScopes(a.Cancels, rec.ID)
+}
+
+func addVerdict(rec *ci.Receipt, v ci.Verdict) {
+	rec.Verdicts = append(rec.Verdicts, v)
+	if n := len(rec.Verdicts); n > maxVerdicts {
+		rec.Verdicts = append(rec.Verdicts[:1], rec.Verdicts[n-maxVerdicts+1:]...)
+	}
+}
+
+func (t *tx) putReceipt(key []byte, rec *ci.Receipt) error {
+	kept := *rec
+	kept.Runs = nil
+	return t.put(bucketReceipts, key, encodeReceipt(rec.Outcome, rec.Runs, mustJSON(kept)))
+}
+
+func (t *tx) createRuns(list []*newRun) (runs []ci.Run, ids []string, err error) {
+	ids = []string{}
+	for _, n := range list {
+		r, err := t.createRun(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		runs, ids = append(runs, r), append(ids, r.ID)
+	}
+	return runs, ids, nil
+}
+
+// twin finds another receipt of the same bytes, or of the same recent move of
+// the same ref.
+func (t *tx) twin(a *Acceptance, p *acceptance) (string, error) {
+	if v := t.get(bucketDigests, p.digest); v != nil {
+		rv := t.get(bucketReceipts, v)
+		if rv != nil {
+			rec, err := decodeReceipt(rv)
+			if err != nil {
+				return "", err
+			}
+			if rec.BodySHA256 == a.Delivery.BodySHA256 {
+				return rec.ID, nil
+			}
+		}
+	}
+	for i := range p.runs {
+		r := &p.runs[i].run
+		kind, name, ok := refOf(r)
+		if !ok {
+			continue
+		}
+		list, err := t.recentMove(r, kind, name)
+		if err != nil || list != "" {
+			return list, err
+		}
+	}
+	return "", nil
+}
+
+// recentMove returns the receipt of a recent run with the same before and after.
+func (t *tx) recentMove(r *ci.Run, kind byte, name string) (string, error) {
+	prefix := refPrefix(r.Project, kind, name)
+	c := t.bucket(bucketRefs).Cursor()
+	k, v := last(c, prefix)
+	for n := 0; n < lookBack/4 && len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); n++ {
+		m, err := decodeMove(v)
+		if err != nil {
+			return "", err
+		}
+		if m.after == r.Source.Commit && m.before == r.Source.Before {
+			key := runKey(r.Project, fromBE64(k[len(prefix):]))
+			other, err := decodeRun(key, t.get(bucketRuns, key))
+			if err != nil {
+				return "", err
+			}
+			if other.Cause.Kind == ci.CauseDelivery && other.Cause.Event == r.Cause.Event {
+				return other.Cause.Receipt, nil
+			}
+		}
+		k, v = c.Prev()
+	}
+	return "", nil
+}
+
+// cancelScopes ends the pending runs of deleted refs.
+func (t *tx) cancelScopes(list []Cancel, receipt string) error {
+	for _, c := range list {
+		branch, _ := ci.SplitRef(c.Ref)
+		if branch == "" {
+			continue
+		}
+		hash := scopeHash(c.Scope)
+		moves, err := t.moves(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash && hash != 0 })
+		if err != nil {
+			return err
+		}
+		for _, m := range moves {
+			r, err := t.run(ci.RunID(c.Project, m.number))
+			if err != nil {
+				return err
+			}
+			if !r.State.Pending() {
+				continue
+			}
+			if err := t.moveRun(&r, ci.Cancelled, c.Reason); err != nil {
+				return err
+			}
+			if err := t.decide(ci.Decision{
+				Kind: ci.DecisionCancelled, Run: r.ID, Receipt: receipt, Project: r.Project,
+				By: ci.By{Kind: ci.ByServer, Name: "delivery"}, Reason: c.Reason,
+			}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// receiptSeq finds a receipt by its identity, or CodeNotFound.
+func (t *tx) receiptSeq(id ci.ReceiptID) ([]byte, error) {
+	v := t.get(bucketIdentities, identityKey(id))
+	if v == nil {
+		return nil, ci.Errorf(ci.CodeNotFound, "no receipt %q; `docket receipts list` shows those there are", id.String())
+	}
+	return v, nil
+}
+
+// Receipt returns a receipt, or CodeNotFound.
+func (s *Store) Receipt(id ci.ReceiptID) (rec ci.Receipt, err error) {
+	err = s.view(func(t *tx) error {
+		key, err := t.receiptSeq(id)
+		if err != nil {
+			return err
+		}
+		rec, err = decodeReceipt(t.get(bucketReceipts, key))
+		return err
+	})
+	return rec, err
+}
+
+// ReceiptBody returns a delivery's kept headers and exact bytes, or CodeNotFound.
+func (s *Store) ReceiptBody(id ci.ReceiptID) (header map[string]string, body []byte, err error) {
+	err = s.view(func(t *tx) error {
+		key, err := t.receiptSeq(id)
+		if err != nil {
+			return err
+		}
+		v := t.get(bucketBodies, key)
+		if v == nil {
+			return ci.Errorf(ci.CodeNotFound, "the body of receipt %q is not kept any more", id.String())
+		}
+		header, body, err = decodeBody(v)
+		return err
+	})
+	return header, body, err
+}
+
+// Receipts lists receipts, newest first; outcome "" means all.
+func (s *Store) Receipts(outcome ci.Outcome, p Page) (list []ci.Receipt, next string, err error) {
+	list = []ci.Receipt{}
+	limit, before, err := p.read()
+	if err != nil {
+		return nil, "", err
+	}
+	err = s.view(func(t *tx) error {
+		c := t.bucket(bucketReceipts).Cursor()
+		var from []byte
+		if before > 0 {
+			from = be64(before)
+		}
+		k, v := lastBefore(c, nil, from)
+		for looked := 0; k != nil; k, v = c.Prev() {
+			if looked++; len(list) == limit || looked > maxLooked {
+				next = cursor(before)
+				return nil
+			}
+			before = fromBE64(k)
+			if outcome != "" && (len(v) == 0 || v[0] != outcome[0]) {
+				continue
+			}
+			rec, err := decodeReceipt(v)
+			if err != nil {
+				return err
+			}
+			list = append(list, rec)
+		}
+		return nil
+	})
+	return list, next, err
+}
+
+// encodeBody packs the kept headers and the exact bytes.
+func encodeBody(header map[string]string, body []byte) []byte {
+	h := mustJSON(header)
+	raw := make([]byte, 0, binary.MaxVarintLen64+len(h)+len(body))
+	raw = binary.AppendUvarint(raw, uint64(len(h)))
+	raw = append(raw, h...)
+	return s2.Encode(nil, append(raw, body...))
+}
+
+func decodeBody(v []byte) (header map[string]string, body []byte, err error) {
+	raw, err := s2.Decode(nil, v)
+	if err != nil {
+		return nil, nil, fmt.Errorf("body record: %w", err)
+	}
+	n, w := binary.Uvarint(raw)
+	if w <= 0 || uint64(len(raw)-w) < n {
+		return nil, nil, fmt.Errorf("body record is cut short")
+	}
+	if err := json.Unmarshal(raw[w:w+int(n)], &header); err != nil {
+		return nil, nil, fmt.Errorf("body record: %w", err)
+	}
+	return header, raw[w+int(n):], nil
+}
+
+// Replay judges a stored delivery again on a person's word.
+type Replay struct {
+	ID     ci.ReceiptID
+	Key    string // idempotency key, may be ""
+	By     ci.By
+	Reason string     // why it starts nothing, where Drafts is empty
+	Drafts []ci.Draft // with Cause.Kind CauseReplay
+}
+
+// Replay writes the new judgement and its runs; the same key answers the same.
+// What it starts supersedes nothing: an old push does not become new again.
+func (s *Store) Replay(ctx context.Context, r Replay) (rec ci.Receipt, replayed bool, err error) {
+	drafts := append([]ci.Draft(nil), r.Drafts...)
+	for i := range drafts {
+		drafts[i].Scope = ""
+	}
+	now := ci.At(s.now())
+	runs := s.prepareRuns(drafts, now)
+	req := answered{scope: "receipts", key: r.Key, digest: digestOf("replay", r.ID.String(), "")}
+	err = s.update(ctx, func(t *tx) error {
+		key, err := t.receiptSeq(r.ID)
+		if err != nil {
+			return err
+		}
+		if replayed, err = t.answer(req, &rec); replayed || err != nil {
+			return err
+		}
+		if rec, err = decodeReceipt(t.get(bucketReceipts, key)); err != nil {
+			return err
+		}
+		_, ids, err := t.createRuns(runs)
+		if err != nil {
+			return err
+		}
+		v := ci.Verdict{At: now, Outcome: ci.Ignored, Reason: r.Reason}
+		if len(ids) > 0 {
+			v.Outcome, v.Reason = ci.Accepted, "replayed by "+r.By.Name
+			rec.Outcome, rec.Reason = ci.Accepted, ""
+		} else if len(rec.Runs) == 0 {
+			rec.Reason = r.Reason
+		}
+		rec.Runs = append(rec.Runs, ids...)
+		addVerdict(&rec, v)
+		if err := t.putReceipt(key, &rec); err != nil {
+			return err
+		}
+		if err := t.decide(ci.Decision{
+			Kind: ci.DecisionReplayed, Receipt: rec.ID, Run: strings.Join(ids[:min(1, len(ids))], ""),
+			By: r.By, Reason: "judged again: " + string(v.Outcome) + orReason(v.Reason),
+		}); err != nil {
+			return err
+		}
+		return t.remember(req, "", rec)
+	})
+	return rec, replayed, err
+}
+
+func orReason(s string) string {
+	if s == "" {
+		return ""
+	}
+	return " (" + s + ")"
+}

@@ -1,0 +1,241 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"hash/fnv"
+
+	"docket/store/ci"
+)
+
+// The refs bucket files each run under what it builds: a branch, a tag, a
+// pull request's number, a pull request's head branch. The first three also
+// say how the ref moved, which superseding, a branch's head and twins are
+// read from.
+const (
+	refBranch      = 'b'
+	refTag         = 't'
+	refPullRequest = 'p'
+	refHeadBranch  = 'h'
+)
+
+// lookBack bounds how many of a ref's runs are read to order its pushes.
+const lookBack = 64
+
+// move is a refs entry's value.
+type move struct {
+	seq    uint64
+	scope  uint64 // hash of the run's scope; 0: it supersedes nothing
+	head   bool   // it tells where the branch's head is
+	before string
+	after  string
+}
+
+func refPrefix(project string, kind byte, name string) []byte {
+	k := make([]byte, 0, len(project)+len(name)+12)
+	k = append(k, project...)
+	k = append(k, 0, kind)
+	k = append(k, name...)
+	return append(k, 0)
+}
+
+func refKey(project string, kind byte, name string, number uint64) []byte {
+	return binary.BigEndian.AppendUint64(refPrefix(project, kind, name), number)
+}
+
+func pullRequestName(number int) string { return string(be64(uint64(number))) }
+
+// refOf returns the kind and name under which a run's moves are kept; ok is
+// false for a run that builds none of them.
+func refOf(r *ci.Run) (kind byte, name string, ok bool) {
+	switch {
+	case r.Source.PullRequest != nil:
+		return refPullRequest, pullRequestName(r.Source.PullRequest.Number), true
+	case r.Source.Branch != "":
+		return refBranch, r.Source.Branch, true
+	case r.Source.Tag != "":
+		return refTag, r.Source.Tag, true
+	}
+	return 0, "", false
+}
+
+func scopeHash(scope string) uint64 {
+	if scope == "" {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(scope))
+	return h.Sum64() | 1
+}
+
+func encodeMove(m move) []byte {
+	b := make([]byte, 0, 19+64)
+	b = binary.BigEndian.AppendUint64(b, m.seq)
+	b = binary.BigEndian.AppendUint64(b, m.scope)
+	var flags byte
+	if m.head {
+		flags = 1
+	}
+	b = append(b, flags)
+	for _, c := range []string{m.before, m.after} {
+		b = append(b, byte(len(c)/2))
+		raw, err := hex.AppendDecode(b, []byte(c))
+		if err != nil {
+			panic(err) // commits are checked hex
+		}
+		b = raw
+	}
+	return b
+}
+
+var errMove = errors.New("refs entry is cut short")
+
+func decodeMove(v []byte) (m move, err error) {
+	if len(v) < 19 {
+		return m, errMove
+	}
+	m.seq, m.scope, m.head = fromBE64(v), fromBE64(v[8:]), v[16]&1 != 0
+	v = v[17:]
+	for _, field := range []*string{&m.before, &m.after} {
+		if len(v) < 1 || len(v) < 1+int(v[0]) {
+			return m, errMove
+		}
+		n := int(v[0])
+		*field, v = hex.EncodeToString(v[1:1+n]), v[1+n:]
+	}
+	return m, nil
+}
+
+// fileRef puts a run into the refs index.
+func (t *tx) fileRef(r *ci.Run) error {
+	kind, name, ok := refOf(r)
+	if !ok {
+		return nil
+	}
+	m := move{
+		seq: r.Internal.Seq, scope: scopeHash(r.Internal.Scope), head: r.Internal.Head,
+		before: r.Source.Before, after: r.Source.Commit,
+	}
+	if err := t.put(bucketRefs, refKey(r.Project, kind, name, r.Number), encodeMove(m)); err != nil {
+		return err
+	}
+	if kind == refPullRequest && r.Source.Branch != "" {
+		return t.put(bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number), encodeMove(m))
+	}
+	return nil
+}
+
+// placed is a move and whose it is.
+type placed struct {
+	move
+	number uint64
+}
+
+// moves returns a ref's newest moves in order of arrival, at most lookBack,
+// those that keep returns true for.
+func (t *tx) moves(project string, kind byte, name string, keep func(move) bool) ([]placed, error) {
+	prefix := refPrefix(project, kind, name)
+	c := t.bucket(bucketRefs).Cursor()
+	var list []placed
+	k, v := last(c, prefix)
+	for n := 0; k != nil && len(k) == len(prefix)+8 && n < lookBack; n++ {
+		m, err := decodeMove(v)
+		if err != nil {
+			return nil, err
+		}
+		if keep(m) {
+			list = append(list, placed{m, fromBE64(k[len(prefix):])})
+		}
+		if k, v = c.Prev(); len(k) < len(prefix) || string(k[:len(prefix)]) != string(prefix) {
+			break
+		}
+	}
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list, nil
+}
+
+func pushesOf(project string, list []placed) []ci.Push {
+	pushes := make([]ci.Push, len(list))
+	for i, p := range list {
+		pushes[i] = ci.Push{Run: ci.RunID(project, p.number), Before: p.before, After: p.after}
+	}
+	return pushes
+}
+
+// head finds a branch's newest head and the newest run of that commit there.
+func (t *tx) head(project, branch string) (h Head, ok bool, err error) {
+	all, err := t.moves(project, refBranch, branch, func(m move) bool { return m.after != "" })
+	if err != nil {
+		return h, false, err
+	}
+	var telling []placed
+	for _, p := range all {
+		if p.head {
+			telling = append(telling, p)
+		}
+	}
+	if len(telling) == 0 {
+		return h, false, nil
+	}
+	newest := telling[ci.Newest(pushesOf(project, telling))]
+	number := newest.number
+	for _, p := range all {
+		if p.after == newest.after {
+			number = p.number
+		}
+	}
+	state := runState(t.get(bucketRuns, runKey(project, number)))
+	return Head{Branch: branch, Run: ci.RunID(project, number), State: state, Commit: newest.after}, true, nil
+}
+
+// Head is the newest head of a branch that docket knows, and its newest run.
+type Head struct {
+	Branch string
+	Run    string
+	State  ci.State
+	Commit string
+}
+
+// maxHeads bounds how many branches Heads lists.
+const maxHeads = 200
+
+// Heads lists the heads of a project's branches by name, at most 200.
+func (s *Store) Heads(project string) (heads []Head, err error) {
+	heads = []Head{}
+	err = s.view(func(t *tx) error {
+		prefix := append(projectPrefix(project), refBranch)
+		c := t.bucket(bucketRefs).Cursor()
+		k, _ := c.Seek(prefix)
+		for len(heads) < maxHeads && len(k) > len(prefix)+9 && string(k[:len(prefix)]) == string(prefix) {
+			branch := string(k[len(prefix) : len(k)-9])
+			h, ok, err := t.head(project, branch)
+			if err != nil {
+				return err
+			}
+			if ok {
+				heads = append(heads, h)
+			}
+			k, _ = c.Seek(after(refPrefix(project, refBranch, branch)))
+		}
+		return nil
+	})
+	return heads, err
+}
+
+// HeadOf returns the head of one branch, or CodeNotFound.
+func (s *Store) HeadOf(project, branch string) (h Head, err error) {
+	err = s.view(func(t *tx) error {
+		var ok bool
+		if h, ok, err = t.head(project, branch); err != nil {
+			return err
+		}
+		if !ok {
+			return ci.Errorf(ci.CodeNotFound, "no run of branch %q of project %s is known", branch, project)
+		}
+		return nil
+	})
+	return h, err
+}

@@ -1,0 +1,286 @@
+// Package store keeps everything that docket has promised, in one bbolt file,
+// and the logs of runs as files beside it.
+//
+// Exported methods open transactions; helpers that take a tx do not. Writes
+// go through the group commit in commit.go: a method that returns nil has
+// committed and synced. Nothing in here logs, and no transaction does I/O.
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+
+	"docket/store/ci"
+)
+
+// Points at which a test may stop or kill the process.
+const (
+	FailBeforeCommit = "before commit" // everything is written, nothing is committed
+	FailAfterCommit  = "after commit"  // committed and synced, nobody was told
+)
+
+// SchemaVersion is the version of the records and keys in the file. A file
+// with a newer one is refused.
+const SchemaVersion = 1
+
+// initialMmap is the address space reserved for the file, in bytes. While the
+// file fits, growing it never has to wait for readers.
+const initialMmap = 8 << 30
+
+// Options configure a store; the zero value is what production uses.
+type Options struct {
+	LockTimeout time.Duration            // how long to wait for another process, default 2 s
+	Now         func() time.Time         // default time.Now
+	RunURL      func(id string) string   // a run's page, for notifications
+	Failpoint   func(point string) error // tests only: see FailBeforeCommit
+	ReadOnly    bool                     // for looking at a stopped store
+	LogDir      string                   // default: logs beside the file
+}
+
+// Store is one open database. It is safe for use by many goroutines; one
+// process at a time can have it open for writing.
+type Store struct {
+	db        *bolt.DB
+	path      string
+	now       func() time.Time
+	runURL    func(string) string
+	failpoint func(string) error
+	instance  string // starts the ids of this store's outbox entries
+
+	queue     chan *op
+	closing   chan struct{}
+	stopped   chan struct{} // the commit loop has ended
+	closeOnce sync.Once
+
+	health   atomic.Pointer[ci.Error] // why the last commit failed
+	broken   atomic.Bool              // the disk failed: nothing is written until the next start
+	watchers watchers
+	specs    specCache
+	logs     *Logs
+}
+
+// Open opens or creates the store in the file at path.
+//
+// Errors name the file and say what to do: another process holds it, its
+// folder is missing, it may not be written, it is damaged, it is from a newer
+// docket.
+func Open(path string, o Options) (*Store, error) {
+	if o.LockTimeout == 0 {
+		o.LockTimeout = 2 * time.Second
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.RunURL == nil {
+		o.RunURL = func(id string) string { return "/runs/" + id }
+	}
+	if o.LogDir == "" {
+		o.LogDir = filepath.Join(filepath.Dir(path), "logs")
+	}
+	if err := checkFile(path, o.ReadOnly); err != nil {
+		return nil, err
+	}
+	db, err := openBolt(path, o)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	s := &Store{
+		db: db, path: path, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint,
+		queue: make(chan *op, 1024), closing: make(chan struct{}), stopped: make(chan struct{}),
+		logs: newLogs(o.LogDir),
+	}
+	if err := s.prepare(o.ReadOnly); err != nil {
+		db.Close()
+		return nil, err
+	}
+	if o.ReadOnly {
+		close(s.closing)
+		close(s.stopped)
+		return s, nil
+	}
+	go s.commitLoop()
+	return s, nil
+}
+
+// openBolt turns what bbolt panics with on a damaged file into an error.
+func openBolt(path string, o Options) (db *bolt.DB, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errDamaged, p)
+		}
+	}()
+	opt := &bolt.Options{
+		Timeout:         o.LockTimeout,
+		NoFreelistSync:  true, // rebuilt at open; a synced one slows every commit after a large prune
+		FreelistType:    bolt.FreelistMapType,
+		InitialMmapSize: initialMmap,
+		ReadOnly:        o.ReadOnly,
+	}
+	if o.ReadOnly {
+		opt.InitialMmapSize = 0
+	}
+	db, err = bolt.Open(path, 0o600, opt)
+	if err != nil && !o.ReadOnly && !errors.Is(err, berrors.ErrTimeout) && errors.Is(err, errNoMemory) {
+		opt.InitialMmapSize = 0
+		db, err = bolt.Open(path, 0o600, opt)
+	}
+	return db, err
+}
+
+var errDamaged = errors.New("the file is damaged")
+
+func checkFile(path string, readOnly bool) error {
+	st, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if readOnly {
+			return ci.Errorf(ci.CodeNotFound, "there is no store at %s; check data_dir in the configuration", path)
+		}
+		if _, err := os.Stat(filepath.Dir(path)); err != nil {
+			return ci.Wrap(ci.CodeUnavailable, err, "the data directory %s is not there; create it, or mend data_dir in the configuration", filepath.Dir(path))
+		}
+	case err != nil:
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s cannot be reached; check its permissions", path)
+	case st.IsDir():
+		return ci.Errorf(ci.CodeUnavailable, "%s is a directory, and docket's store is a file; mend data_dir in the configuration", path)
+	case st.Size() == 0 && readOnly:
+		return ci.Errorf(ci.CodeUnavailable, "the store %s is empty", path)
+	}
+	return nil
+}
+
+func openError(path string, err error) error {
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is in use by another docket process; stop that one first (`fuser %s` names it), or reach it with the command line, which talks to a running server", path, path)
+	case errors.Is(err, fs.ErrPermission):
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s may not be written by this user; run docket as the owner of the data directory, or mend its permissions", path)
+	case errors.Is(err, errDamaged), errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is damaged and was left as it is; move it away and put a backup in its place", path)
+	}
+	return ci.Wrap(ci.CodeUnavailable, err, "the store %s cannot be opened", path)
+}
+
+// prepare makes the buckets of a new file, and checks the version of an old one.
+func (s *Store) prepare(readOnly bool) error {
+	read := func(tx *bolt.Tx) (version uint64, ok bool) {
+		b := tx.Bucket(bucketNames[bucketMeta])
+		if b == nil {
+			return 0, false
+		}
+		if v := b.Get(metaSchema); len(v) == 8 {
+			version, ok = binary.BigEndian.Uint64(v), true
+		}
+		s.instance = string(b.Get(metaInstance))
+		return version, ok
+	}
+	var version uint64
+	var ok, empty bool
+	err := s.db.View(func(tx *bolt.Tx) error {
+		version, ok = read(tx)
+		k, _ := tx.Cursor().First()
+		empty = k == nil
+		return nil
+	})
+	switch {
+	case err != nil:
+		return openError(s.path, err)
+	case ok && version > SchemaVersion:
+		return ci.Errorf(ci.CodeUnavailable, "the store %s has schema version %d, and this docket knows only up to %d; start the newer docket that wrote it", s.path, version, SchemaVersion)
+	case ok:
+		return nil
+	case !empty:
+		return ci.Errorf(ci.CodeUnavailable, "%s is a bbolt file, but not docket's; mend data_dir in the configuration", s.path)
+	case readOnly:
+		return ci.Errorf(ci.CodeUnavailable, "the store %s is empty", s.path)
+	}
+	var id [4]byte
+	if _, err := rand.Read(id[:]); err != nil {
+		return err
+	}
+	err = s.db.Update(func(tx *bolt.Tx) error {
+		for _, name := range bucketNames {
+			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+				return err
+			}
+		}
+		b := tx.Bucket(bucketNames[bucketMeta])
+		if err := b.Put(metaSchema, be64(SchemaVersion)); err != nil {
+			return err
+		}
+		return b.Put(metaInstance, []byte(hex.EncodeToString(id[:])))
+	})
+	if err != nil {
+		return openError(s.path, err)
+	}
+	s.instance = hex.EncodeToString(id[:])
+	return syncDir(filepath.Dir(s.path))
+}
+
+// Close waits for the commits under way and releases the file.
+func (s *Store) Close() error {
+	s.closeOnce.Do(func() {
+		select {
+		case <-s.closing: // read-only: nothing ever ran
+		default:
+			close(s.closing)
+		}
+	})
+	<-s.stopped
+	s.logs.closeAll()
+	return s.db.Close()
+}
+
+// Path returns the store's file.
+func (s *Store) Path() string { return s.path }
+
+// Health returns nil, or why the last commit failed or nothing may be written.
+func (s *Store) Health() error {
+	if e := s.health.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// Probe commits a small change; it tells whether the store is writable now.
+func (s *Store) Probe(ctx context.Context) error {
+	return s.update(ctx, func(t *tx) error {
+		return t.put(bucketMeta, metaProbe, be64(uint64(t.now.UnixMilli())))
+	})
+}
+
+// view runs a read. fn copies what it needs: nothing it was given may be used
+// after it returns.
+func (s *Store) view(fn func(t *tx) error) error {
+	err := s.db.View(func(b *bolt.Tx) error { return fn(&tx{s: s, b: b, now: s.now()}) })
+	if errors.Is(err, berrors.ErrDatabaseNotOpen) {
+		return errClosed()
+	}
+	return err
+}
+
+func errClosed() error {
+	return ci.Errorf(ci.CodeUnavailable, "docket is shutting down; try again in a moment")
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

@@ -1,0 +1,84 @@
+package store
+
+import (
+	"bytes"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// tx is one closure's view of a bbolt transaction. In a write, several
+// closures share the transaction; each has its own account of what it wrote.
+type tx struct {
+	s       *Store
+	b       *bolt.Tx
+	now     time.Time
+	buckets [bucketCount]*bolt.Bucket
+	numbers map[string]uint64 // a project's newest number, as this transaction has it
+
+	wrote  bool   // this closure changed something
+	topics uint32 // what it is about, for the wakeups after the commit
+}
+
+func (t *tx) bucket(i int) *bolt.Bucket {
+	if t.buckets[i] == nil {
+		t.buckets[i] = t.b.Bucket(bucketNames[i])
+		if f := fill[i]; f > 0 {
+			t.buckets[i].FillPercent = f
+		}
+	}
+	return t.buckets[i]
+}
+
+func (t *tx) get(bucket int, key []byte) []byte { return t.bucket(bucket).Get(key) }
+
+func (t *tx) put(bucket int, key, value []byte) error {
+	t.wrote = true
+	return t.bucket(bucket).Put(key, value)
+}
+
+func (t *tx) delete(bucket int, key []byte) error {
+	t.wrote = true
+	return t.bucket(bucket).Delete(key)
+}
+
+func (t *tx) next(bucket int) (uint64, error) {
+	t.wrote = true
+	return t.bucket(bucket).NextSequence()
+}
+
+// wake notes a topic to be announced after the commit.
+func (t *tx) wake(topic Topic) { t.topics |= 1 << topic }
+
+// last moves c to the last key with the prefix.
+func last(c *bolt.Cursor, prefix []byte) (k, v []byte) {
+	end := after(prefix)
+	if end == nil {
+		k, v = c.Last()
+	} else if k, _ = c.Seek(end); k == nil {
+		k, v = c.Last()
+	} else {
+		k, v = c.Prev()
+	}
+	if !bytes.HasPrefix(k, prefix) {
+		return nil, nil
+	}
+	return k, v
+}
+
+// lastBefore moves c to the last key with the prefix that is less than key; a
+// nil key means the last of all.
+func lastBefore(c *bolt.Cursor, prefix, key []byte) (k, v []byte) {
+	if key == nil {
+		return last(c, prefix)
+	}
+	if k, _ = c.Seek(key); k == nil {
+		k, v = c.Last()
+	} else {
+		k, v = c.Prev()
+	}
+	if !bytes.HasPrefix(k, prefix) {
+		return nil, nil
+	}
+	return k, v
+}
