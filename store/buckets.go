@@ -17,6 +17,7 @@ const (
 	bucketRuns         // project, number -> run
 	bucketStates       // state, project, number -> seq of the run
 	bucketRefs         // project, kind of ref, ref, number -> move (see ref.go)
+	bucketDeletions    // project, branch -> seq of the newest run when the branch was last deleted
 	bucketForks        // project, commit -> the run that brought a fork's commit
 	bucketSpecs        // digest -> spec
 	bucketRequests     // scope, idempotency key -> digest and answer
@@ -35,7 +36,7 @@ const (
 
 var bucketNames = [bucketCount][]byte{
 	[]byte("meta"), []byte("receipts"), []byte("bodies"), []byte("identities"), []byte("digests"),
-	[]byte("runs"), []byte("states"), []byte("refs"), []byte("forks"), []byte("specs"), []byte("requests"),
+	[]byte("runs"), []byte("states"), []byte("refs"), []byte("deletions"), []byte("forks"), []byte("specs"), []byte("requests"),
 	[]byte("scopes"), []byte("outbox"), []byte("due"), []byte("dead"), []byte("lanes"), []byte("holds"),
 	[]byte("decisions"), []byte("run_decisions"), []byte("tokens"), []byte("pins"),
 }

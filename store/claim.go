@@ -203,3 +203,14 @@ func (s *Store) Lost(ctx context.Context, id string, attempt int, requeue bool, 
 		return t.decide(d)
 	})
 }
+
+// AnyQueued reports whether a run is queued, without a write.
+func (s *Store) AnyQueued() (queued bool, err error) {
+	err = s.view(func(t *tx) error {
+		q := stateBytes[ci.Queued]
+		k, _ := t.bucket(bucketStates).Cursor().Seek([]byte{q})
+		queued = len(k) > 0 && k[0] == q
+		return nil
+	})
+	return queued, err
+}

@@ -312,6 +312,9 @@ func (t *tx) cancelScopes(list []Cancel, receipt string) error {
 				return err
 			}
 		}
+		if err := t.noteDeletion(c.Project, branch); err != nil {
+			return err
+		}
 	}
 	return nil
 }

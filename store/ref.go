@@ -132,17 +132,31 @@ type placed struct {
 	number uint64
 }
 
-// moves returns a ref's newest moves in order of arrival, at most lookBack,
-// those that keep returns true for.
+// noteDeletion ends a branch's life: what moved it before has no say in what
+// becomes of a new branch of that name.
+func (t *tx) noteDeletion(project, branch string) error {
+	key := append(projectPrefix(project), branch...)
+	return t.put(bucketDeletions, key, be64(t.bucket(bucketRuns).Sequence()))
+}
+
+// moves returns the newest moves of a ref's present life in order of arrival,
+// at most lookBack, those that keep returns true for.
 func (t *tx) moves(project string, kind byte, name string, keep func(move) bool) ([]placed, error) {
 	prefix := refPrefix(project, kind, name)
 	c := t.bucket(bucketRefs).Cursor()
+	var deleted uint64
+	if kind == refBranch {
+		deleted = fromBE64(t.get(bucketDeletions, append(projectPrefix(project), name...)))
+	}
 	var list []placed
 	k, v := last(c, prefix)
 	for n := 0; k != nil && len(k) == len(prefix)+8 && n < lookBack; n++ {
 		m, err := decodeMove(v)
 		if err != nil {
 			return nil, err
+		}
+		if m.seq <= deleted {
+			break
 		}
 		if keep(m) {
 			list = append(list, placed{m, fromBE64(k[len(prefix):])})

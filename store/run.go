@@ -28,8 +28,15 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		State: d.State, Cause: d.Cause, Source: d.Source, Fork: d.Fork, Spec: digest,
 		Inputs: d.Inputs, CreatedAt: now, Project: d.Project,
 		Internal: ci.Internal{
-			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Job: d.Job, Title: d.Title,
+			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title,
 		},
+	}
+	if d.Job != nil {
+		job := *d.Job
+		if job.Resolve && r.Source.Commit != "" {
+			job.Object, r.Source.Commit = r.Source.Commit, ""
+		}
+		r.Internal.Job = &job
 	}
 	r.Internal.Head = r.Source.Branch != "" && r.Source.PullRequest == nil &&
 		(r.Cause.Kind == ci.CauseDelivery || d.Job != nil && d.Job.Resolve)

@@ -115,11 +115,17 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// openBolt turns what bbolt panics with on a damaged file into an error.
+// openBolt opens the file once its pages are known to be whole, and turns
+// what bbolt panics with on a damaged one into an error.
 func openBolt(path string, o Options) (db *bolt.DB, err error) {
+	if err := checkDamage(path, o); err != nil {
+		return nil, err
+	}
+	var file *os.File
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("%w: %v", errDamaged, p)
+			file.Close() // and with it the lock
+			db, err = nil, fmt.Errorf("%w: %v", errDamaged, p)
 		}
 	}()
 	opt := &bolt.Options{
@@ -128,6 +134,10 @@ func openBolt(path string, o Options) (db *bolt.DB, err error) {
 		FreelistType:    bolt.FreelistMapType,
 		InitialMmapSize: initialMmap,
 		ReadOnly:        o.ReadOnly,
+		OpenFile: func(name string, flag int, perm os.FileMode) (*os.File, error) {
+			file, err = os.OpenFile(name, flag, perm)
+			return file, err
+		},
 	}
 	if o.ReadOnly {
 		opt.InitialMmapSize = 0
@@ -138,6 +148,31 @@ func openBolt(path string, o Options) (db *bolt.DB, err error) {
 		db, err = bolt.Open(path, 0o600, opt)
 	}
 	return db, err
+}
+
+// checkDamage walks the pages of a file that is there already. The file is
+// locked meanwhile, so that nobody changes it.
+func checkDamage(path string, o Options) error {
+	st, err := os.Stat(path)
+	if err != nil || st.Size() == 0 {
+		return nil // opening makes it, or says why it cannot
+	}
+	var file *os.File
+	db, err := bolt.Open(path, 0o600, &bolt.Options{
+		Timeout: o.LockTimeout, ReadOnly: true,
+		OpenFile: func(name string, flag int, perm os.FileMode) (*os.File, error) {
+			file, err = os.OpenFile(name, flag, perm)
+			return file, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	if st, err = file.Stat(); err != nil {
+		return err
+	}
+	return checkPages(file, st.Size(), db.Info().PageSize)
 }
 
 var errDamaged = errors.New("the file is damaged")

@@ -43,6 +43,7 @@ func TestOrder(t *testing.T) {
 		{"unknown befores: arrival decides", "-a -b -c", []int{0, 1, 2}},
 		{"made again elsewhere", "-a ab -c", []int{0, 1, 2}},
 		{"made again at an old commit", "xa ab -a", []int{0, 1, 2}},
+		{"a lost move away, and back", "-a ab ba ca", []int{0, 1, 2, 3}},
 		{"two hooks", "xa xa ab ab", []int{0, 1, 2, 3}},
 		{"a replay of an old push", "xa ab bc ab", []int{0, 1, 3, 2}},
 		{"a replay of the first push", "xa ab bc xa", []int{0, 3, 1, 2}},

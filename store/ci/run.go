@@ -163,6 +163,9 @@ type Job struct {
 	// Resolve asks for the commit that Source.Ref points to, an annotated tag
 	// peeled to its commit.
 	Resolve bool `json:"resolve,omitempty"`
+	// Object is the annotated tag's id, where the event named that in place of
+	// a commit: it is this one that is peeled, wherever the ref points by now.
+	Object string `json:"object,omitempty"`
 	// Pipeline is the path of the pipeline file to read at the commit.
 	Pipeline string `json:"pipeline,omitempty"`
 

@@ -1,0 +1,67 @@
+# make run    start docket with its demo and print where to look
+# make test   install what the tests need, and run them
+SHELL := /bin/sh
+GO    ?= go
+BUILD := .build
+
+# What the tests need besides Go, as Debian packages: git for every run, a C
+# compiler for the race detector.
+TEST_PACKAGES := git gcc libc6-dev
+
+.PHONY: help run build test setup-test check unit fuzz lint torture torture-short bench clean
+
+help:
+	@sed -n 's/^# make/make/p' Makefile
+
+build:
+	$(GO) build -o $(BUILD)/docket ./cmd/docket
+
+run: build
+	$(BUILD)/docket serve --demo
+
+# Everything that CI runs.
+test: setup-test check unit fuzz torture-short
+
+setup-test:
+	@missing=; for tool in git gcc; do command -v $$tool >/dev/null 2>&1 || missing=yes; done; \
+	[ -e /usr/include/stdlib.h ] || missing=yes; \
+	if [ -n "$$missing" ]; then \
+		set -e; as=; [ "$$(id -u)" = 0 ] || as=sudo; \
+		$$as apt-get update -q; DEBIAN_FRONTEND=noninteractive $$as apt-get install -q -y --no-install-recommends $(TEST_PACKAGES); \
+	fi
+
+# What must hold of the sources themselves.
+check:
+	@out=$$(gofmt -l cmd store server scheduler dispatcher $(wildcard web)); [ -z "$$out" ] || { echo "not gofmt'ed: $$out"; exit 1; }
+	$(GO) vet ./...
+	$(GO) mod verify
+
+unit:
+	$(GO) test -race -timeout 10m ./...
+
+# Each fuzz target for a short time; FUZZTIME=10m for a long one.
+FUZZTIME ?= 5s
+fuzz:
+	@for dir in $$(grep -rl '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z0-9_]*\)(.*/\1/p' $$dir/*_test.go); do \
+			echo "fuzz $$dir $$target"; \
+			$(GO) test $$dir -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) || exit 1; \
+		done; \
+	done
+
+# Deliveries under random kills: many by default, a few in CI.
+torture: build
+	$(GO) test -tags torture -count 1 -v -timeout 60m -run '^TestTorture' ./cmd/docket
+
+torture-short: build
+	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture' ./cmd/docket
+
+# Figures, as ratios in one run. See README.md, "How fast".
+bench:
+	$(GO) test -run '^$$' -bench . -benchtime 3s -count 3 -timeout 60m ./store ./server
+
+lint: check
+	$(GO) run honnef.co/go/tools/cmd/staticcheck@latest ./...
+
+clean:
+	rm -rf $(BUILD)

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"docket/store/ci"
+)
+
+// Values that hold where docket.yaml says nothing.
+const (
+	defaultAddress        = "127.0.0.1:8080"
+	defaultBody           = 25 << 20 // GitHub's own cap on a payload
+	defaultConcurrentRuns = 2
+	defaultLog            = 16 << 20
+	defaultFreeSpace      = 1 << 30
+	defaultShutdownGrace  = 30 * time.Second
+	defaultScanInterval   = 5 * time.Second
+	defaultAPIURL         = "https://api.github.com/"
+	defaultBranch         = "main"
+	defaultTimeout        = time.Hour
+	defaultGrace          = 10 * time.Second
+)
+
+// Load reads and checks a configuration with its secrets. Relative paths in
+// it begin at the file's directory; getenv answers for secrets from the
+// environment. The error is a *ConfigError with every fault of the file.
+func Load(path string, getenv func(string) string) (*ci.Config, error) {
+	text, err := readConfig(path)
+	if err != nil {
+		return nil, err
+	}
+	return parseConfig(path, text, getenv, readSecretFile)
+}
+
+// readConfig reads the file as it is. Its error is a *ConfigError too.
+func readConfig(path string) (string, error) {
+	fail := func(format string, args ...any) (string, error) {
+		return "", &ConfigError{File: path, Faults: []Fault{{File: path, Message: fmt.Sprintf(format, args...)}}}
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fail("there is no such file; write one with `docket init`, or name another with -c FILE")
+	case err == nil && info.IsDir():
+		return fail("this is a directory; name the file in it, as in -c %s", filepath.Join(path, "docket.yaml"))
+	}
+	if err == nil {
+		var f *os.File
+		if f, err = os.Open(path); err == nil {
+			defer f.Close()
+			var b []byte
+			if b, err = io.ReadAll(io.LimitReader(f, maxConfigBytes+1)); err == nil {
+				return string(b), nil
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fail("the file may not be read; run docket as a user who may")
+	}
+	return fail("the file cannot be read (%v); name another with -c FILE", err)
+}
+
+// parseConfig checks a configuration's text. The path gives relative paths
+// their beginning and faults their file.
+func parseConfig(path, text string, getenv func(string) string, readFile func(string) ([]byte, error)) (*ci.Config, error) {
+	l := &loader{reader: newReader(path), dir: configDir(path), getenv: getenv, readFile: readFile}
+	cfg := &ci.Config{}
+	if root := l.parse(text); root != nil {
+		l.config(root, cfg)
+	}
+	if err := l.err(); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
+
+// configDir is the absolute directory of a configuration file.
+func configDir(path string) string {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return filepath.Dir(path)
+	}
+	return filepath.Dir(abs)
+}
+
+// config reads the whole file.
+func (l *loader) config(root ast.Node, cfg *ci.Config) {
+	o := l.object(root, sectionTop, "docket.yaml")
+	if o == nil {
+		return
+	}
+	cfg.DataDir = l.dataDir(o)
+	if o.has("public_url") {
+		cfg.PublicURL = l.publicURL(o)
+	}
+	cfg.Listen = l.listen(o)
+	cfg.Limits = l.limits(o)
+	cfg.ShutdownGrace = o.duration("shutdown_grace", defaultShutdownGrace, time.Millisecond, 24*time.Hour)
+	cfg.ScanInterval = o.duration("scan_interval", defaultScanInterval, 10*time.Millisecond, time.Hour)
+	cfg.AdminToken = l.secret(o, "admin_token", secretHeader)
+	names := newNamed("integration")
+	if o.has("integrations") {
+		for _, n := range l.list(o.field("integrations"), "integrations") {
+			if in, ok := l.integration(n, names); ok {
+				cfg.Integrations = append(cfg.Integrations, in)
+			}
+		}
+	}
+	if o.has("projects") {
+		l.projects(o, cfg)
+	}
+}
+
+func (l *loader) dataDir(o *object) string {
+	if !o.need("data_dir", "/var/lib/docket") {
+		return ""
+	}
+	s := o.text("data_dir")
+	if s == "" {
+		o.emptyText("data_dir")
+		return ""
+	}
+	if hasControl(s) {
+		o.at("data_dir", "data_dir holds control characters; correct the path")
+		return ""
+	}
+	return l.path(s)
+}
+
+func (l *loader) publicURL(o *object) string {
+	s := o.address("public_url")
+	if strings.ContainsAny(s, "?#") {
+		o.at("public_url", "public_url must end with its path; remove what follows ? or #")
+		return ""
+	}
+	return strings.TrimRight(s, "/")
+}
+
+func (l *loader) listen(o *object) (list []ci.Listen) {
+	if !o.has("listen") {
+		return []ci.Listen{{Address: defaultAddress}}
+	}
+	nodes := l.list(o.field("listen"), "listen")
+	if _, isList := l.resolve(o.field("listen")).(*ast.SequenceNode); isList && len(nodes) == 0 {
+		o.at("listen", "listen has no address in its list; add one, or remove the key to listen on %s", defaultAddress)
+	}
+	addresses := newNamed("address")
+	for _, n := range nodes {
+		lo := l.object(n, sectionListen, "an entry of listen")
+		if lo == nil || !lo.need("address", defaultAddress) {
+			continue
+		}
+		one := ci.Listen{Address: lo.text("address")}
+		if trouble := listenTrouble(one.Address); trouble != "" {
+			lo.at("address", "listen: the address %q %s", one.Address, trouble)
+		} else if !strings.HasSuffix(one.Address, ":0") { // any free port, as often as one likes
+			addresses.once(l.reader, lo.field("address"), one.Address)
+		}
+		if lo.has("serve") {
+			one.Serve = l.words(lo, "serve", "hooks", "api", "ui")
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// words reads a list of known words, each once, at least one.
+func (l *loader) words(o *object, key string, words ...string) (list []string) {
+	nodes := l.list(o.field(key), o.what+": "+key)
+	if _, isList := l.resolve(o.field(key)).(*ast.SequenceNode); isList && len(nodes) == 0 {
+		o.at(key, "%s: %s is an empty list; name one of %s, or remove the key", o.what, key, strings.Join(words, ", "))
+	}
+	for _, n := range nodes {
+		w := l.oneOf(n, o.what+": "+key, "", words...)
+		if w == "" {
+			continue
+		}
+		if slices.Contains(list, w) {
+			l.at(n, "%s: %s has %q twice; keep one", o.what, key, w)
+			continue
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+func (l *loader) limits(o *object) ci.Limits {
+	limits := ci.Limits{Body: defaultBody, ConcurrentRuns: defaultConcurrentRuns, Log: defaultLog, FreeSpace: defaultFreeSpace}
+	if !o.has("limits") {
+		return limits
+	}
+	lo := l.object(o.field("limits"), sectionLimits, "limits")
+	if lo == nil {
+		return limits
+	}
+	limits.Body = lo.size("body", defaultBody, 1<<10, 1<<30)
+	limits.ConcurrentRuns = int(lo.whole("concurrent_runs", defaultConcurrentRuns, 1, 1000))
+	limits.Log = lo.size("log", defaultLog, 1<<10, 1<<40)
+	limits.FreeSpace = lo.size("free_space", defaultFreeSpace, 0, math.MaxInt64)
+	return limits
+}
+
+// dataDirOf returns the data directory that a configuration names, though the
+// rest of it may be faulty: a running server can be reached all the same.
+func dataDirOf(path string) (string, error) {
+	text, err := readConfig(path)
+	if err != nil {
+		return "", err
+	}
+	l := &loader{reader: newReader(path), dir: configDir(path)}
+	root := l.parse(text)
+	if root != nil {
+		if list, ok := l.entries(l.resolve(root), "docket.yaml", 0); ok {
+			top := &object{r: l.reader, node: root, what: "docket.yaml", fields: map[string]entry{}}
+			for _, e := range list {
+				top.fields[e.name] = e
+			}
+			dir := l.dataDir(top)
+			if dir != "" {
+				return dir, nil
+			}
+		}
+	}
+	return "", l.err()
+}

@@ -1,0 +1,54 @@
+package main
+
+// section names one kind of mapping in docket.yaml.
+type section string
+
+const (
+	sectionTop         section = "docket.yaml"
+	sectionListen      section = "listen"
+	sectionLimits      section = "limits"
+	sectionIntegration section = "integrations"
+	sectionProject     section = "projects"
+	sectionOn          section = "on"
+	sectionPush        section = "on.push"
+	sectionPullRequest section = "on.pull_request"
+	sectionGit         section = "git"
+	sectionInput       section = "inputs"
+	sectionStep        section = "steps"
+	sectionNotify      section = "notify"
+	sectionSecret      section = "secret"
+)
+
+// configKeys is every key that docket.yaml may have, by the mapping it stands
+// in. The commented example names them all.
+func configKeys() map[section][]string {
+	return map[section][]string{
+		sectionTop: {"data_dir", "public_url", "listen", "limits", "shutdown_grace", "scan_interval",
+			"admin_token", "integrations", "projects"},
+		sectionListen:      {"address", "serve"},
+		sectionLimits:      {"body", "concurrent_runs", "log", "free_space"},
+		sectionIntegration: {"name", "provider", "api_url", "webhook_secrets", "installations", "token"},
+		sectionProject: {"name", "integration", "repository", "repository_id", "clone_url", "default_branch", "on",
+			"supersede", "on_interrupt", "replays", "git", "timeout", "grace", "inputs", "env", "secrets",
+			"steps", "pipeline", "notify", "public"},
+		sectionOn:          {"push", "pull_request"},
+		sectionPush:        {"branches", "tags"},
+		sectionPullRequest: {"branches"},
+		sectionGit:         {"submodules", "lfs", "depth"},
+		sectionInput:       {"name", "default", "options"},
+		sectionStep:        {"name", "run", "deploy"},
+		sectionNotify:      {"webhook", "slack", "secret", "events"},
+		sectionSecret:      {"file", "env"},
+	}
+}
+
+// laterKeys are keys that docket will have and this version does not. They
+// are refused: a key that does nothing is worse than an error.
+func laterKeys() map[section][]string {
+	return map[section][]string{
+		sectionIntegration: {"app"},
+		sectionOn:          {"merge_group", "release", "dispatch", "schedule"},
+		sectionPush:        {"paths"},
+		sectionPullRequest: {"paths"},
+	}
+}

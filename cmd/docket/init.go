@@ -1,0 +1,152 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Names of what init writes.
+const (
+	initSecretFile = "github.secret"
+	initTokenFile  = "admin.token"
+)
+
+func newInit(a *app) *cobra.Command {
+	return &cobra.Command{
+		Use:   "init [DIR]",
+		Short: "Write a configuration, a webhook secret and an admin token to begin with",
+		Long: `Write into DIR (default: here) a commented docket.yaml, a fresh webhook secret
+(github.secret) and an admin token (admin.token), both for their owner's eyes only.
+
+The configuration works as it stands, except that its repository acme/hello is a
+placeholder. Nothing that exists is overwritten: if one of the files is there, nothing is
+written at all.`,
+		Example: `  docket init
+  docket init /etc/docket`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef(cmd, "%s does not take %q", cmd.CommandPath(), args[1])
+			}
+			dir := "."
+			if len(args) == 1 {
+				dir = args[0]
+			}
+			return a.init(dir)
+		},
+	}
+}
+
+// newFile is one file to be made.
+type newFile struct {
+	path    string
+	mode    os.FileMode
+	content string
+}
+
+func (a *app) init(dir string) error {
+	files := []newFile{
+		{filepath.Join(dir, initSecretFile), 0o600, hex.EncodeToString(randomBytes(32)) + "\n"},
+		{filepath.Join(dir, initTokenFile), 0o600, "dkt_" + base64.RawURLEncoding.EncodeToString(randomBytes(32)) + "\n"},
+		{filepath.Join(dir, hereConfig), 0o644, initConfig},
+	}
+	for _, f := range files {
+		if _, err := os.Lstat(f.path); err == nil {
+			return existsError(f.path)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s cannot be written; choose another directory: %w", f.path, err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("the directory cannot be made; choose another: %w", err)
+	}
+	for i, f := range files {
+		if err := f.write(); err != nil {
+			for _, made := range files[:i] { // all or nothing
+				err = errors.Join(err, os.Remove(made.path))
+			}
+			return err
+		}
+	}
+	if err := syncDir(dir); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(a.out, nextSteps(dir))
+	return err
+}
+
+func existsError(path string) error {
+	return fmt.Errorf("%s exists and is not overwritten; move it away, or choose another directory: docket init DIR", path)
+}
+
+func randomBytes(n int) []byte {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
+	return b
+}
+
+// write makes the file as a whole or not at all, with its mode from the first
+// moment, and never in place of another one.
+func (f newFile) write() (err error) {
+	temp := filepath.Join(filepath.Dir(f.path), fmt.Sprintf(".%s.%x", filepath.Base(f.path), randomBytes(6)))
+	w, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, f.mode)
+	if err != nil {
+		return fmt.Errorf("%s cannot be written; choose another directory: %w", f.path, err)
+	}
+	defer func() { err = errors.Join(err, os.Remove(temp)) }()
+	_, err = w.WriteString(f.content)
+	if err = errors.Join(err, w.Sync(), w.Close()); err != nil {
+		return fmt.Errorf("%s cannot be written; see to free space and try again: %w", f.path, err)
+	}
+	if err := os.Link(temp, f.path); errors.Is(err, fs.ErrExist) {
+		return existsError(f.path)
+	} else if err != nil {
+		return fmt.Errorf("%s cannot be made; choose another directory: %w", f.path, err)
+	}
+	return nil
+}
+
+// nextSteps is what a new user has to know.
+func nextSteps(dir string) string {
+	config := filepath.Join(dir, hereConfig)
+	serve := "docket serve"
+	if dir != "." {
+		serve += " -c " + shellWord(config)
+	}
+	return fmt.Sprintf(`Wrote %s, %s and %s.
+
+Next:
+
+ 1. Put your repository in place of acme/hello in %s, then start the server:
+
+      %s
+
+ 2. On GitHub, in the repository's Settings > Webhooks > Add webhook, paste:
+
+      Payload URL   https://YOUR-HOST/hooks/github
+      Content type  application/json
+      Secret        the line in %s
+
+    YOUR-HOST is where GitHub reaches the listener on 127.0.0.1:8080: a proxy or a tunnel
+    before it. Without one, listen on 0.0.0.0:8080 in %s and use
+    http://YOUR-HOST:8080/hooks/github.
+`, hereConfig, initSecretFile, initTokenFile, config, serve, filepath.Join(dir, initSecretFile), config)
+}
+
+// shellWord quotes a word for a POSIX shell if it needs it.
+func shellWord(s string) string {
+	if regexp.MustCompile(`^[A-Za-z0-9_./+:@%-]+$`).MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,192 @@
+package main
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"docket/dispatcher"
+	"docket/scheduler"
+	"docket/scheduler/runner"
+	"docket/server"
+	"docket/store"
+	"docket/store/ci"
+)
+
+// failpoints are what process tests put into the appliance: places to be killed
+// at, and wakeups that never come. In production all of it is zero.
+type failpoints struct {
+	commit    func(point string) error
+	afterSend func(ci.OutboxEntry)
+	noWakeups bool
+}
+
+func newServe(a *app) *cobra.Command {
+	var demo bool
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the appliance",
+		Long: `Run the appliance: take webhooks and requests on the configured listeners, run what
+they ask for, and tell the provider and others how it went.
+
+SIGTERM or SIGINT ends it: nothing new is started, running steps get shutdown_grace to
+end by themselves, and what still runs then is recorded as interrupted. A second signal
+does not wait. SIGHUP reads the configuration again; a broken one is refused and the old
+one stays in force. Listeners and data_dir are only read at the start.
+
+With --demo no configuration is needed: docket makes a temporary data directory, a local
+git repository and one project, delivers a signed push to itself, and prints where to look.`,
+		Example: `  docket serve -c /etc/docket/docket.yaml
+  docket serve --demo`,
+		Args: exactArgs(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if demo {
+				return a.serveDemo(cmd.Context())
+			}
+			cfg, path, err := a.load()
+			if err != nil {
+				return err
+			}
+			log := slog.New(slog.NewTextHandler(a.err, nil))
+			return a.serve(cmd.Context(), &appliance{
+				log: log, config: cfg, reload: func() (*ci.Config, error) { return Load(path, a.getenv) },
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&demo, "demo", false, "show what docket does, without a configuration")
+	return cmd
+}
+
+// appliance is one running docket: the only place where the rooms are wired
+// together.
+type appliance struct {
+	log    *slog.Logger
+	config *ci.Config                                          // in force at the start
+	reload func() (*ci.Config, error)                          // reads it again
+	ready  func(ctx context.Context, addresses []string) error // called once it listens; nil: nothing
+
+	current atomic.Pointer[ci.Config]
+	store   *store.Store
+	sched   *scheduler.Scheduler
+	server  *server.Server
+}
+
+// serve runs the appliance until ctx ends. It is shut down in the order
+// listeners, scheduler, dispatcher, store.
+func (a *app) serve(ctx context.Context, d *appliance) (err error) {
+	d.current.Store(d.config)
+	if err := os.MkdirAll(d.config.DataDir, 0o700); err != nil {
+		return fmt.Errorf("the data directory cannot be made; create it, or mend data_dir in the configuration: %w", err)
+	}
+	d.store, err = store.Open(filepath.Join(d.config.DataDir, storeFile), store.Options{
+		RunURL: func(id string) string { return d.current.Load().RunURL(id) }, Failpoint: a.failpoints.commit,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.store.Close()) }()
+
+	carrier, err := newRunner(d.config.DataDir)
+	if err != nil {
+		return err
+	}
+	d.sched = scheduler.New(scheduler.Options{
+		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log,
+		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups,
+	})
+	sender := dispatcher.New(dispatcher.Options{
+		Store: d.store, Config: d.current.Load, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
+		NoWakeups: a.failpoints.noWakeups, AfterSend: a.failpoints.afterSend,
+	})
+	d.server = server.New(server.Options{
+		Store: d.store, Config: d.current.Load, Log: d.log, Ready: d.notReady, Version: buildInfo().Version,
+		Reload: func(context.Context) error { return d.reread() },
+	})
+	listeners, err := listen(d)
+	if err != nil {
+		return err
+	}
+	return d.work(ctx, listeners, sender)
+}
+
+// work runs the three workers and ends them in order.
+func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dispatcher.Dispatcher) error {
+	schedCtx, stopSched := context.WithCancel(context.WithoutCancel(ctx))
+	sendCtx, stopSend := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopSched()
+	defer stopSend()
+	end := make(chan struct{}) // one of the workers failed
+	fail := func(what string, err error) error {
+		if err != nil {
+			d.log.Error("a worker ended, so docket stops", "worker", what, "error", err)
+			close(end)
+		}
+		return err
+	}
+	var sched, send errgroup.Group
+	sched.Go(func() error { return fail("scheduler", d.sched.Run(schedCtx)) })
+	send.Go(func() error { return sender.Run(sendCtx) })
+	var serving errgroup.Group
+	for _, l := range listeners {
+		serving.Go(l.serve)
+	}
+	stopHUP := d.rereadOnHUP()
+	defer stopHUP()
+	for _, l := range listeners {
+		d.log.Info("listening", "address", l.address, "serves", l.what)
+	}
+	if d.ready != nil {
+		if err := d.ready(ctx, addresses(listeners)); err != nil {
+			d.log.Error("start", "error", err)
+		}
+	}
+	select {
+	case <-ctx.Done():
+	case <-end:
+	}
+	d.log.Info("shutting down")
+	for _, l := range listeners {
+		l.shutDown(d.log)
+	}
+	err := serving.Wait()
+	stopSched()
+	err = errors.Join(err, sched.Wait())
+	stopSend()
+	err = errors.Join(err, send.Wait())
+	d.log.Info("shut down")
+	return err
+}
+
+// notReady says why the appliance as a whole is not ready.
+func (d *appliance) notReady() []string {
+	cfg := d.current.Load()
+	var reasons []string
+	if last := d.sched.LastScan(); last.IsZero() {
+		reasons = append(reasons, "the scheduler has not finished its first scan yet: it is settling what an earlier stop left behind")
+	} else if age := time.Since(last); age > 4*max(cfg.ScanInterval, scheduler.DefaultScan) {
+		reasons = append(reasons, fmt.Sprintf("the scheduler's last scan is %s old; the log says what keeps it", age.Round(time.Second)))
+	}
+	if d.sched.LowSpace() {
+		reasons = append(reasons, fmt.Sprintf("no run starts: less than free_space (%d bytes) is free in %s; make room, or lower limits.free_space", cfg.Limits.FreeSpace, cfg.DataDir))
+	}
+	return reasons
+}
+
+// newRunner returns the runner of this binary, which starts itself again as
+// the supervisor of what a run starts.
+func newRunner(dataDir string) (*runner.Runner, error) {
+	exe, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("docket cannot find its own binary: %w", err)
+	}
+	return runner.New(runner.Options{DataDir: dataDir, Supervisor: []string{exe, superviseCommand}})
+}

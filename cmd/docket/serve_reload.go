@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"syscall"
+
+	"docket/store/ci"
+)
+
+// reread reads the configuration again and puts it in force as a whole. A
+// broken one is refused, and the old one stays.
+func (d *appliance) reread() error {
+	if d.reload == nil {
+		return errors.New("this configuration cannot be read again")
+	}
+	cfg, err := d.reload()
+	if err != nil {
+		return err
+	}
+	old := d.current.Load()
+	for _, fixed := range []struct {
+		key     string
+		changed bool
+	}{
+		{"data_dir", cfg.DataDir != old.DataDir},
+		{"listen", !slices.EqualFunc(cfg.Listen, old.Listen, func(a, b ci.Listen) bool {
+			return a.Address == b.Address && slices.Equal(a.Serve, b.Serve)
+		})},
+	} {
+		if fixed.changed {
+			d.log.Warn("this key is only read at the start: restart docket to change it", "key", fixed.key)
+		}
+	}
+	cfg.DataDir, cfg.Listen = old.DataDir, old.Listen
+	d.current.Store(cfg)
+	return nil
+}
+
+// rereadOnHUP rereads the configuration at each SIGHUP until stop is called.
+func (d *appliance) rereadOnHUP() (stop func()) {
+	hup := make(chan os.Signal, 1)
+	signal.Notify(hup, syscall.SIGHUP)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			select {
+			case <-hup:
+				if err := d.reread(); err != nil {
+					d.log.Error("configuration refused; the old one stays in force", "error", err)
+					continue
+				}
+				d.log.Info("configuration read again")
+			case <-done:
+				return
+			}
+		}
+	})
+	return func() {
+		signal.Stop(hup)
+		close(done)
+		wg.Wait()
+	}
+}

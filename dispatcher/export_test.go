@@ -1,0 +1,12 @@
+package dispatcher
+
+// What the tests of this package's pure parts call.
+var (
+	NextDelay  = nextDelay
+	Settle     = settle
+	Shorten    = shorten
+	Excerpt    = excerpt
+	Outward    = outward
+	RetryAfter = retryAfter
+	SlackText  = slackText
+)

@@ -1,0 +1,171 @@
+package dispatcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/go-github/v60/github"
+
+	"docket/store"
+	"docket/store/ci"
+)
+
+// Bounds of a commit status, in characters as GitHub counts them.
+const (
+	maxDescription = 140
+	maxContext     = 255
+)
+
+// GitHub puts commit statuses on GitHub, on GitHub Enterprise Server and on
+// what speaks the same call (Gitea, Forgejo).
+//
+// See judgeGitHub for what becomes of each answer.
+type GitHub struct {
+	Client *http.Client
+	Config func() *ci.Config
+	// Repository returns owner/name as the repository is called now, or why
+	// no status may be put there. See currentRepository.
+	Repository func(e ci.OutboxEntry, p ci.StatusPayload) (name, refused string, err error)
+	Now        func() time.Time
+	Agent      string
+}
+
+// Send implements Adapter.
+func (g *GitHub) Send(ctx context.Context, e ci.OutboxEntry) Result {
+	var p ci.StatusPayload
+	if err := json.Unmarshal(e.Payload, &p); err != nil || !ci.IsCommit(p.Commit) {
+		return Result{Outcome: Dead, Detail: "the entry's payload cannot be read; discard it"}
+	}
+	in, missing := reporting(g.Config(), e, p)
+	if missing != "" {
+		return Result{Outcome: Dead, Detail: missing}
+	}
+	name, refused, err := g.Repository(e, p)
+	if err != nil {
+		return Result{Outcome: Retry, Detail: "the repository's present name cannot be read from the store"}
+	}
+	if refused != "" {
+		return Result{Outcome: Dead, Detail: refused}
+	}
+	owner, repo, ok := splitRepository(name)
+	if !ok {
+		return Result{Outcome: Dead, Detail: fmt.Sprintf("%s is not an owner/name that a status can be put on", excerpt(strconv.Quote(name)))}
+	}
+	c, err := g.client(in)
+	if err != nil {
+		return Result{Outcome: Dead, Detail: fmt.Sprintf("the api_url of the integration %s is not a URL", in.Name)}
+	}
+	_, resp, err := c.Repositories.CreateStatus(ctx, owner, repo, p.Commit, &github.RepoStatus{
+		State:       github.String(p.State),
+		TargetURL:   optional(p.TargetURL),
+		Description: github.String(shorten(p.Description, maxDescription)),
+		Context:     github.String(shorten(p.Context, maxContext)),
+	})
+	if resp == nil || resp.Response == nil {
+		if err == nil {
+			err = errors.New("no answer")
+		}
+		return silence(err, host(in.APIURL), in.Token.Reveal())
+	}
+	// The library's error types leave out headers that matter here, and it
+	// puts the body back after reading it: the answer itself is judged.
+	return judgeGitHub(e, read(resp.Response), in, name, g.Now())
+}
+
+// client makes a client for one call. A kept one would refuse calls by itself
+// from what it remembers of rate limits; the store's holds do that here, and
+// they survive a restart.
+func (g *GitHub) client(in *ci.Integration) (*github.Client, error) {
+	base, err := url.Parse(in.APIURL)
+	if err != nil || base.Host == "" {
+		return nil, errAddress
+	}
+	if !strings.HasSuffix(base.Path, "/") {
+		base.Path += "/"
+	}
+	c := github.NewClient(g.Client).WithAuthToken(in.Token.Reveal())
+	c.BaseURL, c.UserAgent = base, g.Agent
+	return c, nil
+}
+
+// reporting returns the integration that reports an entry's status today.
+func reporting(c *ci.Config, e ci.OutboxEntry, p ci.StatusPayload) (*ci.Integration, string) {
+	project := c.Project(p.Project)
+	in := c.Integration(e.Integration)
+	switch {
+	case project == nil:
+		return nil, fmt.Sprintf("the project %s is no longer configured, so its commits get no status", p.Project)
+	case in == nil:
+		return nil, fmt.Sprintf("the integration %s is no longer configured; add it again and retry this entry, or discard it", e.Integration)
+	case project.Integration != in.Name:
+		return nil, fmt.Sprintf("the project %s belongs to the integration %s now, so %s is not told", p.Project, project.Integration, in.Name)
+	case !in.Reports():
+		return nil, fmt.Sprintf("the integration %s has no token any more; give it one and retry this entry, or discard it", in.Name)
+	}
+	return in, ""
+}
+
+// currentRepository finds the present name of a run's repository by its id: a
+// renamed one keeps getting its statuses. A project that was since pinned to
+// another repository gets none for runs of the one before, whose name may be
+// anybody's by now.
+func currentRepository(s *store.Store) func(ci.OutboxEntry, ci.StatusPayload) (string, string, error) {
+	return func(e ci.OutboxEntry, p ci.StatusPayload) (name, refused string, err error) {
+		pins, err := s.Pins()
+		if err != nil {
+			return "", "", err
+		}
+		pin := pins[p.Project]
+		if pin.ID == 0 {
+			return p.Repository, "", nil
+		}
+		run, err := s.Run(e.Run)
+		if err != nil && ci.CodeOf(err) != ci.CodeNotFound {
+			return "", "", err
+		}
+		if id := run.Source.RepositoryID; err == nil && id != 0 && id != pin.ID {
+			return "", fmt.Sprintf("the project %s was pinned to another repository after this run, so nothing is put on %s", p.Project, p.Repository), nil
+		}
+		if pin.FullName == "" { // pinned by hand, and no delivery has named it yet
+			return p.Repository, "", nil
+		}
+		return pin.FullName, "", nil
+	}
+}
+
+// splitRepository takes owner/name apart. Both become parts of a path, so
+// they are what a provider allows in names and nothing else.
+func splitRepository(s string) (owner, repo string, ok bool) {
+	owner, repo, ok = strings.Cut(s, "/")
+	return owner, repo, ok && isName(owner) && isName(repo)
+}
+
+func isName(s string) bool {
+	if s == "" || s == "." || s == ".." {
+		return false
+	}
+	return strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
+}
+
+// optional leaves an empty text out of the request; GitHub refuses a
+// target_url that is not a full URL.
+func optional(s string) *string {
+	if !strings.HasPrefix(s, "http://") && !strings.HasPrefix(s, "https://") {
+		return nil
+	}
+	return &s
+}
+
+func host(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return "the provider's API"
+}

@@ -1,0 +1,139 @@
+package pipeline
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"docket/store/ci"
+)
+
+// maxTitle bounds what a run keeps of a commit message or a title, in bytes.
+const maxTitle = 200
+
+// SpecOf freezes how the project's runs are carried out now. It shares no
+// memory with the configuration.
+func SpecOf(cfg *ci.Config, p *ci.Project) ci.Spec {
+	s := ci.Spec{
+		Version:  1,
+		CloneURL: p.CloneURL,
+		Git:      p.Git,
+		Timeout:  ci.Duration(p.Timeout),
+		Grace:    ci.Duration(p.Grace),
+		Env:      maps.Clone(p.Env),
+		Secrets:  slices.Sorted(maps.Keys(p.Secrets)),
+		Steps:    slices.Clone(p.Steps),
+	}
+	if s.Steps == nil {
+		s.Steps = []ci.Step{} // to be read from the repository
+	}
+	if in := cfg.Integration(p.Integration); in != nil {
+		s.Report = in.Reports()
+	}
+	for _, n := range p.Notify {
+		s.Notify = append(s.Notify, ci.NotifyTarget{Kind: n.Kind, Target: n.Target, Events: slices.Clone(n.Events)})
+	}
+	return s
+}
+
+// Compile freezes the run that an event starts once Match says yes. It is
+// Queued; a fork's is Held; where a tag is to be peeled or the pipeline file
+// to be read it is Preparing, and afterwards Held if Fork is set. Declared
+// inputs have their defaults.
+func Compile(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string) ci.Draft {
+	d := draft(cfg, p)
+	d.Cause = ci.Cause{Kind: ci.CauseDelivery, Receipt: receipt, Event: e.Kind, Action: e.Action, Actor: e.Actor}
+	d.Source = ci.Source{
+		Repository:   e.Repository.FullName,
+		RepositoryID: e.Repository.ID,
+		Ref:          e.Ref,
+		Branch:       e.Branch,
+		Tag:          e.Tag,
+		Commit:       e.Commit,
+		Before:       e.Before,
+	}
+	if d.Source.Repository == "" {
+		d.Source.Repository = p.Repository
+	}
+	if e.PullRequest != nil {
+		pr := *e.PullRequest
+		pr.Title = title(pr.Title)
+		d.Source.PullRequest = &pr
+		d.Fork = pr.Fork
+	}
+	d.Inputs = inputs(p, nil)
+	d.Context = ci.StatusContext(p.Name, e.Kind)
+	d.Scope = Scope(p.Name, e)
+	d.Title = title(e.Message)
+	switch {
+	case e.Peel || p.Pipeline != "":
+		d.State, d.Job = ci.Preparing, &ci.Job{Resolve: e.Peel, Pipeline: p.Pipeline}
+	case d.Fork:
+		d.State = ci.Held
+	}
+	return d
+}
+
+// CompileRequest freezes the run that a normalized request asks for. It is
+// Queued if the request names the commit and nothing is to be read from the
+// repository, else Preparing. No other run supersedes it.
+func CompileRequest(cfg *ci.Config, p *ci.Project, n Normalized, by ci.By) ci.Draft {
+	d := draft(cfg, p)
+	d.Cause = ci.Cause{Kind: ci.CauseRequest, Event: ci.EventManual, Actor: by.Name, Reason: n.Reason}
+	d.Source = ci.Source{
+		Repository:   p.Repository,
+		RepositoryID: p.RepositoryID,
+		Ref:          n.Ref(),
+		Branch:       n.Branch,
+		Tag:          n.Tag,
+		Commit:       n.Commit,
+	}
+	d.Inputs = inputs(p, n.Inputs)
+	d.Context = ci.StatusContext(p.Name, ci.EventManual)
+	d.Title = title(n.Reason)
+	if n.Commit == "" || p.Pipeline != "" {
+		d.State, d.Job = ci.Preparing, &ci.Job{Resolve: n.Commit == "", Pipeline: p.Pipeline}
+	}
+	return d
+}
+
+func draft(cfg *ci.Config, p *ci.Project) ci.Draft {
+	d := ci.Draft{
+		Project:     p.Name,
+		Integration: p.Integration,
+		State:       ci.Queued,
+		Spec:        SpecOf(cfg, p),
+		Supersede:   p.Supersede,
+	}
+	if d.Supersede == "" {
+		d.Supersede = ci.SupersedePending
+	}
+	return d
+}
+
+// inputs returns a value for every declared input.
+func inputs(p *ci.Project, given map[string]string) map[string]string {
+	values := make(map[string]string, len(p.Inputs))
+	for _, in := range p.Inputs {
+		values[in.Name] = in.Default
+		if v, ok := given[in.Name]; ok {
+			values[in.Name] = v
+		}
+	}
+	return values
+}
+
+// title returns the first line of s, cut to what a run keeps.
+func title(s string) string {
+	s, _, _ = strings.Cut(s, "\n")
+	s = strings.TrimSpace(s)
+	if len(s) <= maxTitle {
+		return s
+	}
+	n := maxTitle - len("…")
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

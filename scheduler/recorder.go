@@ -1,0 +1,42 @@
+package scheduler
+
+import (
+	"context"
+	"time"
+
+	"docket/scheduler/runner"
+	"docket/store"
+	"docket/store/ci"
+)
+
+// recorder keeps what happens in one attempt of a run.
+type recorder struct {
+	store   *store.Store
+	run     string
+	attempt int
+	log     *store.LogWriter // nil: it could not be opened
+}
+
+var _ runner.Recorder = (*recorder)(nil)
+
+func (r *recorder) StepStarted(ctx context.Context, step int, deploy bool, p ci.Process) error {
+	return r.store.StepStarted(ctx, r.run, r.attempt, step, deploy, p)
+}
+
+func (r *recorder) StepFinished(ctx context.Context, step int, res ci.StepResult) error {
+	return r.store.StepFinished(ctx, r.run, r.attempt, step, res)
+}
+
+func (r *recorder) Output(step int, at time.Time, p []byte) error {
+	if r.log == nil {
+		return nil
+	}
+	return r.log.Append(step, at, p, false)
+}
+
+func (r *recorder) Notice(step int, at time.Time, text string) error {
+	if r.log == nil {
+		return nil
+	}
+	return r.log.Append(step, at, []byte(text+"\n"), true)
+}

@@ -1,0 +1,153 @@
+package server_test
+
+import (
+	"strings"
+	"testing"
+
+	"docket/server"
+	"docket/store/ci"
+)
+
+// Ensure that every route has a rule here, and that it holds: a new route
+// without one fails this test.
+func TestEveryRouteNeedsItsRole(t *testing.T) {
+	const open = ci.Role("")
+	api := map[string]ci.Role{
+		"GET /runs":                                                  ci.Viewer,
+		"GET /runs/:run":                                             ci.Viewer,
+		"GET /runs/:run/logs":                                        ci.Viewer,
+		"POST /projects/:project/runs":                               ci.Operator,
+		"POST /runs/:run/cancel":                                     ci.Operator,
+		"POST /runs/:run/rerun":                                      ci.Operator,
+		"POST /runs/:run/approve":                                    ci.Operator,
+		"GET /projects":                                              ci.Viewer,
+		"GET /projects/:project":                                     ci.Viewer,
+		"GET /projects/:project/badge.svg":                           ci.Viewer,
+		"POST /projects/:project/repin":                              ci.Admin,
+		"GET /receipts":                                              ci.Viewer,
+		"GET /receipts/:integration/:installation/:delivery":         ci.Viewer,
+		"GET /receipts/:integration/:installation/:delivery/body":    ci.Viewer,
+		"POST /receipts/:integration/:installation/:delivery/replay": ci.Operator,
+		"GET /refusals":                                              ci.Viewer,
+		"GET /outbox":                                                ci.Viewer,
+		"GET /outbox/:entry":                                         ci.Viewer,
+		"POST /outbox/:entry/retry":                                  ci.Operator,
+		"POST /outbox/:entry/discard":                                ci.Operator,
+		"GET /decisions":                                             ci.Viewer,
+		"GET /tokens":                                                ci.Admin,
+		"POST /tokens":                                               ci.Admin,
+		"DELETE /tokens/:token":                                      ci.Admin,
+		"POST /backup":                                               ci.Admin,
+		"POST /verify":                                               ci.Admin,
+		"POST /reload":                                               ci.Admin,
+	}
+	rules := map[string]ci.Role{
+		"GET /": open, "HEAD /": open, "GET /healthz": open, "HEAD /healthz": open, "GET /readyz": open, "HEAD /readyz": open,
+		"GET /metrics": open, "HEAD /metrics": open, server.AnyMethod + " /hooks/:integration": open,
+	}
+	for route, role := range api {
+		rules[strings.Replace(route, " ", " /api/v1", 1)] = role
+	}
+	routes := server.ListRoutes()
+	if len(routes) != len(rules) {
+		t.Errorf("%d routes and %d rules", len(routes), len(rules))
+	}
+
+	r := newRig(t)
+	roles := []ci.Role{ci.Viewer, ci.Operator, ci.Admin}
+	for _, route := range routes {
+		need, ok := rules[route]
+		if !ok {
+			t.Errorf("the route %q has no rule", route)
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		if method == server.AnyMethod {
+			continue // the signature is its token
+		}
+		ask := func(base, token string) answer {
+			req := mustRequest(t, method, base+strings.NewReplacer(":project", "api", ":run", "api-77").Replace(path), "")
+			if token != "" {
+				req.Header.Set("Authorization", "Bearer "+token)
+			}
+			return r.do(req)
+		}
+		if need == open {
+			if a := ask(r.url, ""); a.status != 200 {
+				t.Errorf("%s is not open: %v", route, a)
+			}
+			continue
+		}
+		if a := ask(r.url, ""); a.status != 401 || !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
+			t.Errorf("%s without a token: %v", route, a)
+		}
+		wantProblem(t, ask(r.url, "wrong"), 401)
+		for _, role := range roles {
+			a := ask(r.url, r.token(role))
+			if refused := a.status == 403; refused == role.Allows(need) || a.status == 401 || a.status >= 500 {
+				t.Errorf("%s as %s: %v", route, role, a)
+			}
+		}
+		if a := ask(r.admin, ""); a.status == 401 || a.status == 403 {
+			t.Errorf("%s on the admin socket: %v", route, a)
+		}
+	}
+}
+
+func TestBearer(t *testing.T) {
+	r := newRig(t)
+	v := r.token(ci.Viewer)
+	for header, want := range map[string]int{
+		"Bearer " + v: 200, "bearer " + v: 200, "Bearer  " + v: 200,
+		"Basic " + v: 401, v: 401, "Bearer": 401, "Bearer ": 401, "Bearer " + v + "x": 401, "Bearer " + strings.ToUpper(v): 401,
+	} {
+		req := mustRequest(t, "GET", r.url+"/api/v1/runs", "")
+		req.Header.Set("Authorization", header)
+		if a := r.do(req); a.status != want {
+			t.Errorf("%q: %v, want %d", header, a, want)
+		}
+	}
+	for _, where := range []string{"?token=" + v, "?access_token=" + v} {
+		wantProblem(t, r.do(mustRequest(t, "GET", r.url+"/api/v1/runs"+where, "")), 401)
+	}
+}
+
+// Ensure that without an admin token in the configuration no value is one.
+func TestNoAdminTokenConfigured(t *testing.T) {
+	r := newRig(t, func(c *ci.Config) { c.AdminToken = ci.Secret{} })
+	for _, header := range []string{"Bearer ", "Bearer " + adminToken, ""} {
+		req := mustRequest(t, "GET", r.url+"/api/v1/tokens", "")
+		req.Header.Set("Authorization", header)
+		wantProblem(t, r.do(req), 401)
+	}
+}
+
+func TestTokens(t *testing.T) {
+	r := newRig(t)
+	a := r.call(ci.Admin, "POST", "/tokens", `{"name":"deploy@bot","role":"operator"}`)
+	made := mustDecode[struct{ Token, Name, Role string }](t, a)
+	if a.status != 201 || made.Token == "" || made.Name != "deploy@bot" || made.Role != "operator" || a.header.Get("Cache-Control") != "no-store" {
+		t.Fatalf("create: %v", a)
+	}
+	use := func() int {
+		req := mustRequest(t, "GET", r.url+"/api/v1/runs", "")
+		req.Header.Set("Authorization", "Bearer "+made.Token)
+		return r.do(req).status
+	}
+	if got := use(); got != 200 {
+		t.Errorf("the new token: %d", got)
+	}
+	wantProblem(t, r.call(ci.Admin, "POST", "/tokens", `{"name":"deploy@bot","role":"viewer"}`), 409)
+	wantProblem(t, r.call(ci.Admin, "POST", "/tokens", `{"name":"x","role":"king"}`), 422)
+	wantProblem(t, r.call(ci.Admin, "POST", "/tokens", `{"name":"","role":"viewer"}`), 422)
+	if a := r.call(ci.Admin, "GET", "/tokens", ""); !strings.Contains(string(a.body), "deploy@bot") || strings.Contains(string(a.body), made.Token) {
+		t.Errorf("list: %v", a)
+	}
+	if a := r.call(ci.Admin, "DELETE", "/tokens/deploy%40bot", ""); a.status != 204 {
+		t.Errorf("revoke: %v", a)
+	}
+	if got := use(); got != 401 {
+		t.Errorf("the revoked token: %d", got)
+	}
+	wantProblem(t, r.call(ci.Admin, "DELETE", "/tokens/deploy%40bot", ""), 404)
+}

@@ -1,0 +1,67 @@
+package github
+
+import (
+	"strconv"
+	"strings"
+
+	"docket/store/ci"
+)
+
+// pullRequest fills in GitHub's pull_request event.
+func (b *body) pullRequest(e *ci.Event) {
+	needRepository(e)
+	if e.Action == "synchronized" { // Gitea and Forgejo
+		e.Action = "synchronize"
+	}
+	pr := &b.pull
+	if !pr.there {
+		problem(e, "the delivery is labelled pull_request, but its payload has no pull request")
+		return
+	}
+	if b.review || b.comment || b.thread {
+		problem(e, "the delivery is labelled pull_request, but its payload is a review's or a comment's")
+	}
+	base := pr.base.repo.id.n
+	e.PullRequest = &ci.PullRequest{
+		Number:   int(pr.number.n),
+		Title:    firstLine(pr.title),
+		Base:     branch(e, "base", pr.base.ref),
+		Head:     branch(e, "head", pr.head.ref),
+		HeadRepo: pr.head.repo.named(),
+		// Only ids decide what is a fork: names change hands.
+		Fork:  base <= 0 || base != pr.head.repo.id.n,
+		Draft: pr.draft,
+	}
+	if base > 0 && base != e.Repository.ID {
+		problem(e, "the pull request's base is in another repository (id %d) than the one that the delivery is about", base)
+	}
+	if pr.number.n > 0 {
+		e.Ref = "refs/pull/" + strconv.FormatInt(pr.number.n, 10) + "/head"
+	} else {
+		problem(e, "the pull request has no number")
+	}
+	e.Branch = e.PullRequest.Head
+	e.Message = e.PullRequest.Title
+	if ci.IsCommit(b.before) {
+		e.Before = strings.Clone(b.before)
+	}
+	if ci.IsCommit(pr.head.sha) {
+		e.Commit = strings.Clone(pr.head.sha)
+	} else {
+		problem(e, "the pull request's head commit %q is not 40 or 64 lower-case hex digits", clip(pr.head.sha, 80))
+	}
+	e.PushedAt = pr.updatedAt
+}
+
+// branch returns the short branch name of one end, or "" and a problem.
+func branch(e *ci.Event, which, name string) string {
+	if name == "" {
+		problem(e, "the pull request names no %s branch", which)
+		return ""
+	}
+	if fault := ci.RefFault("refs/heads/" + name); fault != "" {
+		problem(e, "the pull request's %s branch %q %s", which, clip(name, 200), fault)
+		return ""
+	}
+	return strings.Clone(name)
+}

@@ -1,0 +1,19 @@
+package server
+
+// Log keys, the same in every line about the same thing.
+const (
+	keyIntegration = "integration"
+	keyEvent       = "event"
+	keyDelivery    = "delivery"
+	keyReceipt     = "receipt"
+	keyRuns        = "runs"
+	keyReason      = "reason"
+	keyStatus      = "status"
+	keyDetail      = "detail"
+	keyBytes       = "bytes"
+	keyRemote      = "remote"
+	keyMethod      = "method"
+	keyPath        = "path"
+	keyError       = "err"
+	keyStack       = "stack"
+)

@@ -1,0 +1,117 @@
+package server
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"docket/store"
+	"docket/store/ci"
+)
+
+// eventStream is the content type of a followed log.
+const eventStream = "text/event-stream"
+
+// Which steps of a log are wanted, beside a step's index.
+const (
+	preparation = -1 // docket's own part, before the first step
+	allSteps    = -2
+)
+
+// preparationStep is the name of docket's own part of a log. No step can have
+// it: a configured name has no @ at its start.
+const preparationStep = "@checkout"
+
+// GET /runs/{id}/logs: the steps' bytes alone and in order, or with follow
+// every chunk as an event.
+func (s *Server) getLogs(c echo.Context) error {
+	run, err := s.store.Run(pathParam(c, "run"))
+	if err != nil {
+		return err
+	}
+	names, err := s.stepNames(run)
+	if err != nil {
+		return err
+	}
+	step := allSteps
+	if name, ok := query(c, "step"); ok {
+		if step, err = stepIndex(run.ID, names, name); err != nil {
+			return err
+		}
+	}
+	follow := c.QueryParam("follow")
+	if (follow != "" && follow != "0" && follow != "false") ||
+		strings.HasPrefix(c.Request().Header.Get(echo.HeaderAccept), eventStream) {
+		return s.followLog(c, run.ID, step)
+	}
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, echo.MIMETextPlainCharsetUTF8)
+	r, err := s.store.Logs().Open(run.ID, 0)
+	if ci.CodeOf(err) == ci.CodeNotFound { // the run is there, its log is still empty
+		return c.NoContent(http.StatusOK)
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	return copyLog(newStream(c), r, step)
+}
+
+func copyLog(to io.Writer, r *store.LogReader, step int) error {
+	for {
+		chunk, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		// docket's own words are for those who follow; asked for by name, its
+		// own part is them.
+		own := chunk.Notice || chunk.Step == preparation
+		if !wanted(chunk.Step, step) || own && step != preparation {
+			continue
+		}
+		if _, err := to.Write(chunk.Data); err != nil {
+			return nil // who went away is told nothing
+		}
+	}
+}
+
+// wanted reports whether a chunk's step is asked for.
+func wanted(chunk, step int) bool { return step == allSteps || chunk == step }
+
+// stepNames returns the names of a run's steps: its frozen spec's, which is
+// there before the first of them starts.
+func (s *Server) stepNames(run ci.Run) ([]string, error) {
+	var names []string
+	for _, r := range run.Steps {
+		names = append(names, r.Name)
+	}
+	if len(names) > 0 || run.Spec == "" {
+		return names, nil
+	}
+	spec, err := s.store.Spec(run.Spec)
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range spec.Steps {
+		names = append(names, st.Name)
+	}
+	return names, nil
+}
+
+func stepIndex(run string, names []string, name string) (int, error) {
+	if name == preparationStep {
+		return preparation, nil
+	}
+	for i, n := range names {
+		if n == name {
+			return i, nil
+		}
+	}
+	return 0, ci.Errorf(ci.CodeNotFound, "the run %s has no step %q; it has: %s", run, clip(name), strings.Join(append(names, preparationStep), ", "))
+}

@@ -1,0 +1,128 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"docket/store"
+	"docket/store/ci"
+)
+
+func receiptID(c echo.Context) ci.ReceiptID {
+	return ci.ReceiptID{
+		Integration:  pathParam(c, "integration"),
+		Installation: pathParam(c, "installation"),
+		Delivery:     pathParam(c, "delivery"),
+	}
+}
+
+// publicReceipt gives empty lists where a receipt has none.
+func publicReceipt(r ci.Receipt) ci.Receipt {
+	r.Runs = slices.Concat([]string{}, r.Runs)
+	r.Verdicts = slices.Concat([]ci.Verdict{}, r.Verdicts)
+	return r
+}
+
+// GET /receipts
+func (s *Server) listReceipts(c echo.Context) error {
+	p, err := page(c)
+	if err != nil {
+		return err
+	}
+	outcome, err := oneOf(c, "outcome", []ci.Outcome{ci.Accepted, ci.Ignored})
+	if err != nil {
+		return err
+	}
+	list, next, err := s.store.Receipts(outcome, p)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		list[i] = publicReceipt(list[i])
+	}
+	return listing(c, "receipts", list, next)
+}
+
+// GET /receipts/{integration}/{installation}/{delivery}
+func (s *Server) getReceipt(c echo.Context) error {
+	r, err := s.store.Receipt(receiptID(c))
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, publicReceipt(r))
+}
+
+// GET …/body answers with the exact bytes. They came from outside, so a
+// browser is told to save them, not to show them; their own content type is in
+// X-Docket-Content-Type.
+func (s *Server) getReceiptBody(c echo.Context) error {
+	header, body, err := s.store.ReceiptBody(receiptID(c))
+	if err != nil {
+		return err
+	}
+	h := c.Response().Header()
+	if t := header[echo.HeaderContentType]; t != "" {
+		h.Set("X-Docket-Content-Type", t)
+	}
+	h.Set(echo.HeaderContentDisposition, `attachment; filename="body"`)
+	h.Set(echo.HeaderContentType, echo.MIMEOctetStream)
+	c.Response().WriteHeader(http.StatusOK)
+	_, _ = newStream(c).Write(body) // who went away is told nothing
+	return nil
+}
+
+// POST …/replay judges a stored delivery again, under the configuration in
+// force, and starts what it would start now, also if it had started runs
+// before. An idempotency key may be given and makes a repeat harmless.
+func (s *Server) replayReceipt(c echo.Context) error {
+	id := receiptID(c)
+	key, err := idempotencyKey(c, false)
+	if err != nil {
+		return err
+	}
+	if err := decode(c, &struct{}{}); err != nil {
+		return err
+	}
+	rec, err := s.store.Receipt(id)
+	if err != nil {
+		return err
+	}
+	v, err := s.judgeAgain(id, rec)
+	if err != nil {
+		return err
+	}
+	rec, again, err := s.store.Replay(c.Request().Context(), store.Replay{ID: id, Key: key, By: by(c), Reason: v.reason, Drafts: v.drafts})
+	if err != nil {
+		return err
+	}
+	replayed(c, again)
+	return c.JSON(http.StatusOK, publicReceipt(rec))
+}
+
+// judgeAgain judges a receipt's stored bytes. CodeConflict: the configuration
+// has no place for it any more.
+func (s *Server) judgeAgain(id ci.ReceiptID, rec ci.Receipt) (verdict, error) {
+	cfg := s.config()
+	in := cfg.Integration(id.Integration)
+	if in == nil {
+		return verdict{}, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
+	}
+	header, body, err := s.store.ReceiptBody(id)
+	if err != nil {
+		return verdict{}, err
+	}
+	e, err := parse(header[echo.HeaderContentType], rec.Event, body)
+	if err != nil {
+		return verdict{}, err
+	}
+	v, err := s.judge(cfg, in, &e, id)
+	if ci.CodeOf(err) == ci.CodeForbidden {
+		return verdict{}, ci.Wrap(ci.CodeConflict, err, "%s", ci.MessageOf(err))
+	}
+	for i := range v.drafts {
+		v.drafts[i].Cause.Kind = ci.CauseReplay
+	}
+	return v, err
+}

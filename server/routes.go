@@ -1,0 +1,102 @@
+package server
+
+import (
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"docket/store/ci"
+)
+
+// route is one line of the outside: where, who, what.
+type route struct {
+	method string
+	path   string
+	parts  []string // the parts that have it; none: every listener has it
+	need   ci.Role  // "": open to all
+	public bool     // also open to all if :project is public
+	handle func(*Server, echo.Context) error
+}
+
+func (r *route) servedBy(parts []string) bool {
+	if len(r.parts) == 0 || len(parts) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(r.parts, func(p string) bool { return slices.Contains(parts, p) })
+}
+
+// routes is every path that docket answers, with the role that it needs.
+func routes() []route {
+	list := []route{
+		{path: "/healthz", handle: (*Server).healthz},
+		{path: "/", parts: []string{PartAPI, PartUI}, handle: (*Server).index},
+		{path: "/readyz", parts: []string{PartAPI}, handle: (*Server).readyz},
+		{path: "/metrics", parts: []string{PartAPI}, handle: (*Server).serveMetrics},
+		// Every method: an unknown integration is a 404 before a wrong method is a 405.
+		{method: echo.RouteNotFound, path: "/hooks/:integration", parts: []string{PartHooks}, handle: (*Server).hook},
+	}
+	api := func(method, path string, need ci.Role, handle func(*Server, echo.Context) error) {
+		list = append(list, route{method: method, path: apiPrefix + path, parts: []string{PartAPI}, need: need, handle: handle})
+	}
+	get, post := http.MethodGet, http.MethodPost
+
+	api(get, "/runs", ci.Viewer, (*Server).listRuns)
+	api(get, "/runs/:run", ci.Viewer, (*Server).getRun)
+	api(get, "/runs/:run/logs", ci.Viewer, (*Server).getLogs)
+	api(post, "/projects/:project/runs", ci.Operator, (*Server).startRun)
+	api(post, "/runs/:run/cancel", ci.Operator, (*Server).cancelRun)
+	api(post, "/runs/:run/rerun", ci.Operator, (*Server).rerun)
+	api(post, "/runs/:run/approve", ci.Operator, (*Server).approveRun)
+
+	api(get, "/projects", ci.Viewer, (*Server).listProjects)
+	api(get, "/projects/:project", ci.Viewer, (*Server).getProject)
+	api(get, "/projects/:project/badge.svg", ci.Viewer, (*Server).badge)
+	list[len(list)-1].public = true
+	api(post, "/projects/:project/repin", ci.Admin, (*Server).repinProject)
+
+	api(get, "/receipts", ci.Viewer, (*Server).listReceipts)
+	api(get, "/receipts/:integration/:installation/:delivery", ci.Viewer, (*Server).getReceipt)
+	api(get, "/receipts/:integration/:installation/:delivery/body", ci.Viewer, (*Server).getReceiptBody)
+	api(post, "/receipts/:integration/:installation/:delivery/replay", ci.Operator, (*Server).replayReceipt)
+	api(get, "/refusals", ci.Viewer, (*Server).listRefusals)
+
+	api(get, "/outbox", ci.Viewer, (*Server).listOutbox)
+	api(get, "/outbox/:entry", ci.Viewer, (*Server).getEntry)
+	api(post, "/outbox/:entry/retry", ci.Operator, (*Server).retryEntry)
+	api(post, "/outbox/:entry/discard", ci.Operator, (*Server).discardEntry)
+
+	api(get, "/decisions", ci.Viewer, (*Server).listDecisions)
+
+	api(get, "/tokens", ci.Admin, (*Server).listTokens)
+	api(post, "/tokens", ci.Admin, (*Server).createToken)
+	api(http.MethodDelete, "/tokens/:token", ci.Admin, (*Server).revokeToken)
+	api(post, "/backup", ci.Admin, (*Server).backup)
+	api(post, "/verify", ci.Admin, (*Server).verify)
+	api(post, "/reload", ci.Admin, (*Server).reloadConfig)
+
+	for _, r := range list {
+		if r.method == "" {
+			r.method = http.MethodHead // what probes of load balancers like to send
+			list = append(list, r)
+		}
+	}
+	for i := range list {
+		if list[i].method == "" {
+			list[i].method = get
+		}
+	}
+	return list
+}
+
+// apiPrefix is where the API begins.
+const apiPrefix = "/api/v1"
+
+// index says what this is to someone who opens the address.
+func (s *Server) index(c echo.Context) error {
+	return c.String(http.StatusOK, "docket "+s.version+"\n\n"+
+		"A continuous integration server: every delivery is on disk before it is answered.\n\n"+
+		"  webhooks   POST /hooks/INTEGRATION\n"+
+		"  API        "+apiPrefix+"/runs   (Authorization: Bearer TOKEN; make one with `docket token create`)\n"+
+		"  health     /healthz  /readyz  /metrics\n")
+}

@@ -1,0 +1,203 @@
+// Package server answers HTTP: webhooks, the API, health and metrics. It
+// writes down what is asked and reads what is on record; it starts nothing
+// and tells nobody. All it knows for sure is in the store, so several servers
+// over one store give one answer.
+package server
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"docket/store"
+	"docket/store/ci"
+)
+
+// The parts that a listener can serve.
+const (
+	PartHooks = "hooks"
+	PartAPI   = "api"
+	PartUI    = "ui"
+)
+
+// Options are what a Server stands on. Store and Config are needed.
+type Options struct {
+	Store *store.Store
+	// Config returns the configuration in force; it is asked once per request.
+	Config func() *ci.Config
+	Log    *slog.Logger     // default: discards
+	Now    func() time.Time // default time.Now
+	// Ready returns sentences about why the rest of docket is not ready; none
+	// means it is. It may be nil.
+	Ready func() []string
+	// Registry gets this server's metrics; nil makes one with Go's own and
+	// the process' metrics in it. A registry holds one server's metrics only.
+	Registry *prometheus.Registry
+	Version  string
+	// Reload reads the configuration again for POST /api/v1/reload. Nil: that
+	// call says that it is not possible here.
+	Reload func(context.Context) error
+}
+
+// Server holds what the handlers share. Its memory decides nothing: it keeps
+// metrics, recent refusals for people to look at, and the last readiness.
+type Server struct {
+	store    *store.Store
+	config   func() *ci.Config
+	log      *slog.Logger
+	now      func() time.Time
+	ready    func() []string
+	reload   func(context.Context) error
+	registry *prometheus.Registry
+	metrics  *metrics
+	version  string
+
+	refusals refusals
+	bodies   sync.Pool // *[]byte, see readBody
+	probe    probe
+
+	heartbeat time.Duration // longest silence on a followed log
+	poll      time.Duration // how often a follower looks at its run
+}
+
+// New returns a Server. It starts nothing.
+func New(o Options) *Server {
+	s := &Server{
+		store:     o.Store,
+		config:    o.Config,
+		log:       o.Log,
+		now:       o.Now,
+		ready:     o.Ready,
+		reload:    o.Reload,
+		registry:  o.Registry,
+		version:   o.Version,
+		heartbeat: 15 * time.Second,
+		poll:      time.Second,
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	if s.now == nil {
+		s.now = time.Now
+	}
+	if s.registry == nil {
+		s.registry = newRegistry()
+	}
+	s.metrics = newMetrics(s.registry, s.store, s.version)
+	return s
+}
+
+// Handler returns the handler of a listener that serves the named parts; none
+// means all of them. /healthz is always there.
+func (s *Server) Handler(parts ...string) http.Handler { return s.handler(parts, nil) }
+
+// AdminHandler returns the API as it is on the admin socket: whoever reaches
+// it is an admin, because the socket's file mode let him.
+func (s *Server) AdminHandler() http.Handler {
+	return s.handler([]string{PartAPI}, &principal{
+		by:   ci.By{Kind: ci.ByToken, Name: "admin socket"},
+		role: ci.Admin,
+	})
+}
+
+func (s *Server) handler(parts []string, everyone *principal) http.Handler {
+	e := echo.New()
+	e.HTTPErrorHandler = s.handleError
+	for _, r := range routes() {
+		if r.servedBy(parts) {
+			e.Add(r.method, r.path, s.bind(r, everyone))
+		}
+	}
+	return &handler{server: s, echo: e}
+}
+
+// bind puts what a route needs around its handler: who may, a panic that
+// becomes an answer, the time it took.
+func (s *Server) bind(r route, everyone *principal) echo.HandlerFunc {
+	took := s.metrics.requests.MustCurryWith(prometheus.Labels{"route": r.path})
+	run := func(c echo.Context) (err error) {
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler {
+					panic(v)
+				}
+				err = &panicked{value: v, stack: debug.Stack()}
+			}
+		}()
+		if everyone != nil {
+			setPrincipal(c, *everyone)
+		} else if err := s.admit(c, r); err != nil {
+			return err
+		}
+		return r.handle(s, c)
+	}
+	return func(c echo.Context) error {
+		start := s.now()
+		if err := run(c); err != nil {
+			s.handleError(err, c)
+		}
+		if c.Response().Header().Get(echo.HeaderContentType) != eventStream {
+			took.WithLabelValues(strconv.Itoa(c.Response().Status)).Observe(s.now().Sub(start).Seconds())
+		}
+		return nil
+	}
+}
+
+// handler is one listener's door: what holds for every request, then echo.
+type handler struct {
+	server *Server
+	echo   *echo.Echo
+}
+
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set(echo.HeaderXContentTypeOptions, "nosniff")
+	// With RawPath always set, routes match and parameters come as they were
+	// sent: an escaped slash in a delivery id never splits a path.
+	r.URL.RawPath = r.URL.EscapedPath()
+	h.echo.ServeHTTP(w, r)
+}
+
+// Time-outs of every listener.
+const (
+	headerTimeout = 10 * time.Second
+	bodyTimeout   = 60 * time.Second // for the header and the body
+	writeTimeout  = 2 * time.Minute  // for an answer that is not a stream
+	idleTimeout   = 120 * time.Second
+	chunkTimeout  = 30 * time.Second // for each piece of a stream
+)
+
+// NewHTTPServer returns a server for h with docket's time-outs. Its Shutdown
+// also ends the log streams that it carries, which would else go on.
+func NewHTTPServer(h http.Handler) *http.Server {
+	quit := make(chan struct{})
+	var once sync.Once
+	base := context.WithValue(context.Background(), quitKey{}, quit)
+	srv := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: headerTimeout,
+		ReadTimeout:       bodyTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
+	srv.RegisterOnShutdown(func() { once.Do(func() { close(quit) }) })
+	return srv
+}
+
+type quitKey struct{}
+
+// quitting returns a channel that is closed when the listener shuts down. It
+// is nil, and so never ready, for a listener that NewHTTPServer did not make.
+func quitting(ctx context.Context) <-chan struct{} {
+	c, _ := ctx.Value(quitKey{}).(chan struct{})
+	return c
+}

@@ -1,0 +1,51 @@
+package server
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// stream writes an answer of any length: each piece has a time-out of its
+// own, instead of one for the whole.
+type stream struct {
+	w    *echo.Response
+	ctrl *http.ResponseController
+}
+
+// newStream frees an answer from the time-outs that are meant for short ones.
+func newStream(c echo.Context) *stream {
+	st := &stream{w: c.Response(), ctrl: http.NewResponseController(c.Response())}
+	// The deadline for reading the request would end its context while the
+	// answer is still being written.
+	_ = st.ctrl.SetReadDeadline(time.Time{})
+	return st
+}
+
+var _ io.Writer = (*stream)(nil)
+
+// Write sends b in pieces, so that a slow reader of much is not taken for one
+// that has gone.
+func (st *stream) Write(b []byte) (n int, err error) {
+	const piece = 64 << 10
+	for {
+		st.extend()
+		m, err := st.w.Write(b[n:min(n+piece, len(b))])
+		n += m
+		if err != nil || n == len(b) {
+			return n, err
+		}
+	}
+}
+
+// Flush sends what was written so far.
+func (st *stream) Flush() error {
+	st.extend()
+	return st.ctrl.Flush()
+}
+
+// extend gives the next piece its time. A writer that knows no deadlines, as
+// a test's recorder, needs none.
+func (st *stream) extend() { _ = st.ctrl.SetWriteDeadline(time.Now().Add(chunkTimeout)) }
