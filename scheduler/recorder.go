@@ -15,6 +15,7 @@ type recorder struct {
 	run     string
 	attempt int
 	log     *store.LogWriter // nil: it could not be opened
+	midLine bool             // the last output did not end its line
 }
 
 var _ runner.Recorder = (*recorder)(nil)
@@ -31,6 +32,9 @@ func (r *recorder) Output(step int, at time.Time, p []byte) error {
 	if r.log == nil {
 		return nil
 	}
+	if len(p) > 0 {
+		r.midLine = p[len(p)-1] != '\n'
+	}
 	return r.log.Append(step, at, p, false)
 }
 
@@ -38,5 +42,10 @@ func (r *recorder) Notice(step int, at time.Time, text string) error {
 	if r.log == nil {
 		return nil
 	}
-	return r.log.Append(step, at, []byte(text+"\n"), true)
+	line := text + "\n"
+	if r.midLine {
+		line = "\n" + line
+	}
+	r.midLine = false
+	return r.log.Append(step, at, []byte(line), true)
 }

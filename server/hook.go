@@ -40,95 +40,110 @@ type deliveredRun struct {
 // nothing, so nobody can use up a delivery's id.
 func (s *Server) hook(c echo.Context) error {
 	cfg := s.config()
-	r, w := c.Request(), c.Response()
 	ref := &refused{
-		event:    knownHeader(r.Header, headerEvent),
-		delivery: knownHeader(r.Header, headerDelivery),
-		bytes:    max(r.ContentLength, 0),
+		event:    knownHeader(c.Request().Header, headerEvent),
+		delivery: knownHeader(c.Request().Header, headerDelivery),
+		bytes:    max(c.Request().ContentLength, 0),
 	}
-	refuse := func(why string, err error) error {
-		ref.why, ref.err = why, err
-		return ref
+	m, err := s.receive(c, cfg, ref)
+	if err != nil {
+		return err
 	}
+	event, err := m.open(ref)
+	if err != nil {
+		return err
+	}
+	v, err := s.judge(cfg, m.in, &event, m.delivery.ReceiptID())
+	switch {
+	case err != nil && v.installation:
+		return ref.because(refusedInstallation, err)
+	case ci.CodeOf(err) == ci.CodeForbidden:
+		return ref.because(refusedRepository, err)
+	case err != nil:
+		return err
+	}
+	// Who hangs up now does not decide what is written: the commit is under
+	// way, and the body must not be reused before it is done.
+	a, err := s.store.Accept(context.WithoutCancel(c.Request().Context()), store.Acceptance{
+		Delivery: m.delivery, Event: event, Reason: v.reason, Drafts: v.drafts,
+		Projects: v.pin, Cancels: v.cancels, RefuseReplay: v.refuseReplay,
+	})
+	switch ci.CodeOf(err) {
+	case "":
+		m.free()
+		return s.answerDelivery(c, cfg, a)
+	case ci.CodeConflict:
+		return ref.because(refusedConflict, err)
+	case ci.CodeForbidden:
+		return ref.because(refusedRepository, err)
+	}
+	s.metrics.delivery(m.in.Name, m.delivery.Event, "failed")
+	return err
+}
 
+// message is a delivery on its way through the checks.
+type message struct {
+	in       *ci.Integration
+	delivery ci.Delivery
+	header   http.Header
+	free     func() // gives the body's buffer back
+}
+
+// receive makes the checks that need no look into the body: who it is for,
+// how it came, how large it is, and whether its signature holds.
+func (s *Server) receive(c echo.Context, cfg *ci.Config, ref *refused) (*message, error) {
+	r, w := c.Request(), c.Response()
 	name := pathParam(c, "integration")
 	in := cfg.Integration(name)
 	if in == nil || !speaksGitHub(in) {
-		return refuse(refusedIntegration, ci.Errorf(ci.CodeNotFound, "no integration %q takes webhooks here; its name in the configuration is the last part of the address", clip(name)))
+		return nil, ref.because(refusedIntegration, ci.Errorf(ci.CodeNotFound, "no integration %q takes webhooks here; its name in the configuration is the last part of the address", clip(name)))
 	}
 	ref.integration = in.Name
 	if r.Method != http.MethodPost {
 		w.Header().Set(echo.HeaderAllow, http.MethodPost)
-		return refuse(refusedMethod, ci.Errorf(ci.CodeMethodNotAllowed, "a webhook is delivered by POST, not by %s", clip(r.Method)))
+		return nil, ref.because(refusedMethod, ci.Errorf(ci.CodeMethodNotAllowed, "a webhook is delivered by POST, not by %s", clip(r.Method)))
 	}
 	form, err := github.ContentType(r.Header)
 	if err != nil {
-		return refuse(refusedContentType, err)
+		return nil, ref.because(refusedContentType, err)
 	}
 	body, free, err := s.readBody(w, r, cfg.Limits.Body)
+	if ci.CodeOf(err) == ci.CodeTooLarge {
+		return nil, ref.because(refusedSize, err)
+	}
 	if err != nil {
-		why := refusedBody
-		if ci.CodeOf(err) == ci.CodeTooLarge {
-			why = refusedSize
-		}
-		return refuse(why, err)
+		return nil, ref.because(refusedBody, err)
 	}
 	ref.bytes = int64(len(body))
 	secret, err := github.Verify(in.WebhookSecrets, r.Header, body)
 	if err != nil {
 		free()
-		w.Header().Set(echo.HeaderWWWAuthenticate, "X-Hub-Signature-256")
-		return refuse(refusedSignature, err)
+		w.Header().Set(echo.HeaderWWWAuthenticate, github.HeaderSignature)
+		return nil, ref.because(refusedSignature, err)
 	}
-
-	// From here on the sender holds the secret.
-	kind, err := oneHeader(r.Header, headerEvent)
-	if err != nil {
-		return refuse(refusedHeader, err)
-	}
-	id, err := oneHeader(r.Header, headerDelivery)
-	if err != nil {
-		return refuse(refusedHeader, err)
-	}
-	event, err := parse(r.Header.Get(echo.HeaderContentType), kind, body)
-	if err != nil {
-		return refuse(refusedJSON, err)
-	}
-	d := ci.Delivery{
-		Integration: in.Name, Installation: event.Installation, ID: id, Event: kind,
-		Header: keptHeaders(r.Header, form), Body: body, Secret: secret, ReceivedAt: s.now(),
-	}
-	v, err := s.judge(cfg, in, &event, d.ReceiptID())
-	if err != nil {
-		why := refusedRepository
-		if v.installation {
-			why = refusedInstallation
-		}
-		return refuse(why, err)
-	}
-	sum := sha256.Sum256(body)
-	d.BodySHA256 = hex.EncodeToString(sum[:])
-
-	// Who hangs up now does not decide what is written: the commit is under
-	// way, and the body must not be reused before it is done.
-	a, err := s.store.Accept(context.WithoutCancel(r.Context()), store.Acceptance{
-		Delivery: d, Event: event, Reason: v.reason, Drafts: v.drafts,
-		Projects: v.pin, Cancels: v.cancels, RefuseReplay: v.refuseReplay,
-	})
-	switch ci.CodeOf(err) {
-	case "":
-		free()
-		return s.answerDelivery(c, cfg, kind, a)
-	case ci.CodeConflict:
-		return refuse(refusedConflict, err)
-	case ci.CodeForbidden:
-		return refuse(refusedRepository, err)
-	}
-	s.metrics.delivery(in.Name, kind, "failed")
-	return err
+	d := ci.Delivery{Integration: in.Name, Header: keptHeaders(r.Header, form), Body: body, Secret: secret, ReceivedAt: s.now()}
+	return &message{in: in, delivery: d, header: r.Header, free: free}, nil
 }
 
-func (s *Server) answerDelivery(c echo.Context, cfg *ci.Config, kind string, a store.Accepted) error {
+// open reads a message whose signature holds: its headers first, then its body.
+func (m *message) open(ref *refused) (e ci.Event, err error) {
+	d := &m.delivery
+	if d.Event, err = oneHeader(m.header, headerEvent); err != nil {
+		return e, ref.because(refusedHeader, err)
+	}
+	if d.ID, err = oneHeader(m.header, headerDelivery); err != nil {
+		return e, ref.because(refusedHeader, err)
+	}
+	if e, err = parse(m.header.Get(echo.HeaderContentType), d.Event, d.Body); err != nil {
+		return e, ref.because(refusedJSON, err)
+	}
+	d.Installation = e.Installation
+	sum := sha256.Sum256(d.Body)
+	d.BodySHA256 = hex.EncodeToString(sum[:])
+	return e, nil
+}
+
+func (s *Server) answerDelivery(c echo.Context, cfg *ci.Config, a store.Accepted) error {
 	out := delivered{
 		Receipt: a.Receipt.ID, Outcome: a.Receipt.Outcome, Duplicate: a.Duplicate,
 		Runs: make([]deliveredRun, 0, len(a.Runs)),
@@ -143,8 +158,8 @@ func (s *Server) answerDelivery(c echo.Context, cfg *ci.Config, kind string, a s
 	if a.Duplicate {
 		status, outcome = http.StatusOK, "duplicate"
 	}
-	s.metrics.delivery(a.Receipt.Integration, kind, outcome)
-	s.log.Info("delivery "+outcome, keyReceipt, a.Receipt.ID, keyEvent, kind, keyRuns, a.Receipt.Runs, keyReason, a.Receipt.Reason)
+	s.metrics.delivery(a.Receipt.Integration, a.Receipt.Event, outcome)
+	s.log.Info("delivery "+outcome, keyReceipt, a.Receipt.ID, keyEvent, a.Receipt.Event, keyRuns, a.Receipt.Runs, keyReason, a.Receipt.Reason)
 	return c.JSON(status, out)
 }
 

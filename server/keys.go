@@ -14,6 +14,6 @@ const (
 	keyRemote      = "remote"
 	keyMethod      = "method"
 	keyPath        = "path"
-	keyError       = "err"
+	keyError       = "error"
 	keyStack       = "stack"
 )

@@ -25,8 +25,9 @@ const (
 // it: a configured name has no @ at its start.
 const preparationStep = "@checkout"
 
-// GET /runs/{id}/logs: the steps' bytes alone and in order, or with follow
-// every chunk as an event.
+// GET /runs/{id}/logs: the steps' bytes in order, and a line of docket's
+// own, "[docket] ...", only where something befell a step's output; or with
+// follow every chunk as an event.
 func (s *Server) getLogs(c echo.Context) error {
 	run, err := s.store.Run(pathParam(c, "run"))
 	if err != nil {
@@ -69,10 +70,10 @@ func copyLog(to io.Writer, r *store.LogReader, step int) error {
 		if err != nil {
 			return err
 		}
-		// docket's own words are for those who follow; asked for by name, its
-		// own part is them.
-		own := chunk.Notice || chunk.Step == preparation
-		if !wanted(chunk.Step, step) || own && step != preparation {
+		// docket's preparation is shown to those who follow, or ask for it by
+		// name. What it has to say of a step (output dropped, a process left
+		// behind) belongs to the step: nobody may take a cut log for a whole one.
+		if !wanted(chunk.Step, step) || chunk.Step == preparation && step != preparation {
 			continue
 		}
 		if _, err := to.Write(chunk.Data); err != nil {

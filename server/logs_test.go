@@ -154,13 +154,13 @@ func TestLogText(t *testing.T) {
 	r.mustAppend(w, -1, "cloning\n")
 	r.mustAppend(w, 0, "a\x82\x1f\x8b\x00\r\n")
 	r.mustAppend(w, 1, "<script>")
-	if err := w.Append(1, time.Now(), []byte("docket's own words"), true); err != nil {
+	if err := w.Append(1, time.Now(), []byte("\n[docket] left behind\n"), true); err != nil {
 		t.Fatal(err)
 	}
 	r.mustAppend(w, 1, "é")
 	for path, want := range map[string]string{
-		logs: "a\x82\x1f\x8b\x00\r\n<script>é", logs + "?step=test": "a\x82\x1f\x8b\x00\r\n",
-		logs + "?step=deploy": "<script>é", logs + "?step=@checkout": "cloning\n",
+		logs: "a\x82\x1f\x8b\x00\r\n<script>\n[docket] left behind\né", logs + "?step=test": "a\x82\x1f\x8b\x00\r\n",
+		logs + "?step=deploy": "<script>\n[docket] left behind\né", logs + "?step=@checkout": "cloning\n",
 	} {
 		a := r.call(ci.Viewer, "GET", path, "")
 		if a.status != 200 || string(a.body) != want || a.header.Get("Content-Type") != "text/plain; charset=UTF-8" || a.header.Get("X-Content-Type-Options") != "nosniff" {
@@ -316,6 +316,39 @@ func TestFollowHeartbeatAndShutdown(t *testing.T) {
 	}
 	if _, err := io.ReadAll(res.Body); err != nil {
 		t.Errorf("the stream did not end cleanly: %v", err)
+	}
+	<-done
+}
+
+// Ensure that the time-outs for requests and short answers do not end a stream.
+func TestFollowOutlivesTheTimeouts(t *testing.T) {
+	r := newRig(t)
+	r.server.SetStreamTimes(20*time.Millisecond, time.Minute)
+	run := r.mustClaim()
+	w := r.mustCreateLog(run)
+	srv := server.NewHTTPServer(r.server.Handler())
+	srv.ReadTimeout, srv.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	url, done := mustServe(t, srv)
+	req := mustRequest(t, "GET", url+"/api/v1/runs/"+run.ID+"/logs?follow=1", "")
+	req.Header.Set("Authorization", "Bearer "+adminToken)
+	res, err := r.client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	f := &eventReader{t: t, body: res.Body, lines: bufio.NewScanner(res.Body)}
+	for start := time.Now(); time.Since(start) < 200*time.Millisecond; {
+		if _, ok := f.next(); !ok {
+			t.Fatalf("the stream was cut after %v", time.Since(start))
+		}
+	}
+	r.mustAppend(w, 0, "alive")
+	r.mustFinish(run, w)
+	if text, state := f.rest(); text != "alive" || state != "succeeded" {
+		t.Errorf("%q %q", text, state)
+	}
+	if err := srv.Shutdown(t.Context()); err != nil {
+		t.Error(err)
 	}
 	<-done
 }

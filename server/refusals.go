@@ -36,6 +36,12 @@ type refused struct {
 	err         error
 }
 
+// because completes a refusal: the check that it did not pass, and the answer.
+func (r *refused) because(why string, err error) error {
+	r.why, r.err = why, err
+	return r
+}
+
 func (r *refused) Error() string { return r.err.Error() }
 func (r *refused) Unwrap() error { return r.err }
 

@@ -15,13 +15,9 @@ type stream struct {
 	ctrl *http.ResponseController
 }
 
-// newStream frees an answer from the time-outs that are meant for short ones.
+// newStream frees an answer from the time-out that is meant for short ones.
 func newStream(c echo.Context) *stream {
-	st := &stream{w: c.Response(), ctrl: http.NewResponseController(c.Response())}
-	// The deadline for reading the request would end its context while the
-	// answer is still being written.
-	_ = st.ctrl.SetReadDeadline(time.Time{})
-	return st
+	return &stream{w: c.Response(), ctrl: http.NewResponseController(c.Response())}
 }
 
 var _ io.Writer = (*stream)(nil)

@@ -26,6 +26,11 @@ func (t *tx) announce(r *ci.Run, spec *ci.Spec, event string) error {
 	if err := t.announceStatus(r, spec); err != nil {
 		return err
 	}
+	return t.notify(r, spec, event)
+}
+
+// notify queues what the configured targets hear of it.
+func (t *tx) notify(r *ci.Run, spec *ci.Spec, event string) error {
 	if len(spec.Notify) == 0 || event == "" {
 		return nil
 	}
@@ -65,15 +70,21 @@ func (t *tx) announceStatus(r *ci.Run, spec *ci.Spec) error {
 			return err
 		}
 	}
-	return t.enter(&ci.OutboxEntry{
-		Kind: ci.OutboxGitHubStatus, Run: r.ID, Lane: name,
+	return t.enter(statusEntry(r, name, state, text), r.Internal.Integration)
+}
+
+// statusEntry makes the entry of a commit status. What depends on the run's
+// number is filled in when it is entered or read.
+func statusEntry(r *ci.Run, lane, state, text string) *ci.OutboxEntry {
+	return &ci.OutboxEntry{
+		Kind: ci.OutboxGitHubStatus, Run: r.ID, Lane: lane,
 		Target: r.Source.Repository + "@" + r.Source.Commit,
 		Event:  state, Final: r.State.Final(), Integration: r.Internal.Integration,
 		Payload: mustJSON(ci.StatusPayload{
 			Project: r.Project, Repository: r.Source.Repository, Commit: r.Source.Commit,
 			Context: r.Internal.Context, State: state, Description: text,
 		}),
-	}, r.Internal.Integration)
+	}
 }
 
 // statusOf says a run's state in a provider's four words and one sentence,
@@ -170,13 +181,23 @@ func (t *tx) besideFinished(r *ci.Run) (string, error) {
 // enter writes a new entry and puts it into its lane. hold is what a rate
 // limit would hold it by.
 func (t *tx) enter(e *ci.OutboxEntry, hold string) error {
+	t.s.stamp(e, ci.At(t.now))
+	return t.enterJSON(e, hold, mustJSON(e))
+}
+
+// stamp makes an entry a new one.
+func (s *Store) stamp(e *ci.OutboxEntry, now ci.Time) {
+	e.State, e.CreatedAt, e.NextAttemptAt = ci.OutboxPending, now, now
+	e.ID = s.entryPrefix()
+}
+
+// enterJSON is enter for an entry whose record was made before.
+func (t *tx) enterJSON(e *ci.OutboxEntry, hold string, body []byte) error {
 	seq, err := t.next(bucketOutbox)
 	if err != nil {
 		return err
 	}
-	e.State, e.CreatedAt, e.NextAttemptAt = ci.OutboxPending, ci.At(t.now), ci.At(t.now)
-	e.ID = t.s.entryPrefix()
-	if err := t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, hold, mustJSON(e))); err != nil {
+	if err := t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, hold, body)); err != nil {
 		return err
 	}
 	return t.enqueue(e, seq)

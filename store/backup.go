@@ -5,8 +5,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	bolt "go.etcd.io/bbolt"
 )
 
 // Backup writes a consistent copy of the store to w and returns its size. The
@@ -21,8 +19,8 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	if err := os.Remove(f.Name()); err != nil { // it lives as long as it is open
 		return 0, err
 	}
-	if err := s.db.View(func(tx *bolt.Tx) error {
-		_, err := tx.WriteTo(f)
+	if err := s.view(func(t *tx) error {
+		_, err := t.b.WriteTo(f)
 		return err
 	}); err != nil {
 		return 0, err

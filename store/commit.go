@@ -157,6 +157,7 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 	wrote := false
 	for i, o := range batch {
 		t.wrote = false
+		clear(t.lanes)
 		o.err = protect(o.fn, t)
 		if o.err != nil && t.wrote {
 			btx.Rollback()
@@ -210,5 +211,8 @@ func protect(fn func(*tx) error, t *tx) (err error) {
 			err = ci.Wrap(ci.CodeInternal, fmt.Errorf("panic: %v\n%s", p, debug.Stack()), "docket met a fault of its own; the server's log has the cause")
 		}
 	}()
-	return fn(t)
+	if err := fn(t); err != nil {
+		return err
+	}
+	return t.flushLanes()
 }

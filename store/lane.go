@@ -22,6 +22,8 @@ type lane struct {
 	users uint32
 	// queue holds the pending entries in order.
 	queue []uint64
+
+	changed bool
 }
 
 // parked stands for the time at which an entry behind its lane's first is due.
@@ -33,8 +35,25 @@ func statusLane(integration, repository, commit, context string) string {
 
 func targetLane(kind, target, run string) string { return kind + " " + target + " " + run }
 
-func (t *tx) lane(name string) (l lane, err error) {
-	v := t.get(bucketLanes, []byte(name))
+// lane returns a lane's record for reading and changing. A changed one is
+// marked with touchLane and written back once, when the closure ends.
+func (t *tx) lane(name string) (*lane, error) {
+	if l, ok := t.lanes[name]; ok {
+		return l, nil
+	}
+	l, err := decodeLane(t.get(bucketLanes, []byte(name)))
+	if err != nil {
+		return nil, err
+	}
+	if t.lanes == nil {
+		t.lanes = map[string]*lane{}
+	}
+	t.lanes[name] = l
+	return l, nil
+}
+
+func decodeLane(v []byte) (*lane, error) {
+	l := &lane{}
 	if v == nil {
 		return l, nil
 	}
@@ -56,14 +75,32 @@ func (t *tx) lane(name string) (l lane, err error) {
 
 var errLane = errors.New("lane record is cut short")
 
-func (t *tx) putLane(name string, l lane) error {
-	if l.users == 0 {
-		return t.delete(bucketLanes, []byte(name))
-	}
-	return t.writeLane(name, l)
+func (t *tx) touchLane(l *lane) {
+	t.wrote, l.changed = true, true
 }
 
-func (t *tx) writeLane(name string, l lane) error {
+// flushLanes writes the closure's changed lanes; one without users goes.
+func (t *tx) flushLanes() error {
+	for name, l := range t.lanes {
+		if !l.changed {
+			continue
+		}
+		l.changed = false
+		key := []byte(name)
+		if l.users == 0 {
+			if err := t.delete(bucketLanes, key); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := t.put(bucketLanes, key, l.encode()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *lane) encode() []byte {
 	b := make([]byte, 0, 14+len(l.run)+8*len(l.queue))
 	b = binary.BigEndian.AppendUint64(b, l.speaker)
 	b = binary.BigEndian.AppendUint32(b, l.users)
@@ -72,7 +109,7 @@ func (t *tx) writeLane(name string, l lane) error {
 	for _, seq := range l.queue {
 		b = binary.BigEndian.AppendUint64(b, seq)
 	}
-	return t.put(bucketLanes, []byte(name), b)
+	return b
 }
 
 // runLane is the lane of a run's commit status; ok is false if it has none.
@@ -98,7 +135,8 @@ func (t *tx) joinLane(r *ci.Run, spec *ci.Spec) error {
 		l.speaker, l.run = r.Internal.Seq, r.ID
 	}
 	l.users++
-	return t.putLane(name, l)
+	t.touchLane(l)
+	return nil
 }
 
 // leaveLane lets go of the lane of a run that has ended.
@@ -112,14 +150,15 @@ func (t *tx) leaveLane(r *ci.Run, spec *ci.Spec) error {
 		return err
 	}
 	l.users--
-	return t.putLane(name, l)
+	t.touchLane(l)
+	return nil
 }
 
 // dueKey is where a pending entry waits: for its time if it is the first of
 // its lane, else parked.
-func dueKey(l lane, seq uint64, at ci.Time) []byte {
+func dueKey(queue []uint64, seq uint64, at ci.Time) []byte {
 	when := parked
-	if len(l.queue) > 0 && l.queue[0] == seq {
+	if len(queue) > 0 && queue[0] == seq {
 		when = dueTime(at.Time)
 	}
 	return binary.BigEndian.AppendUint64(be64(when), seq)
@@ -143,15 +182,13 @@ func (t *tx) enqueue(e *ci.OutboxEntry, seq uint64) error {
 	l.queue = slices.Insert(l.queue, i, seq)
 	l.users++
 	if i == 0 && len(old) > 0 { // it goes before the one that was first
-		if err := t.repark(lane{queue: old}, l, old[0]); err != nil {
+		if err := t.repark(old, l.queue, old[0]); err != nil {
 			return err
 		}
 	}
-	if err := t.put(bucketDue, dueKey(l, seq, e.NextAttemptAt), nil); err != nil {
-		return err
-	}
+	t.touchLane(l)
 	t.wake(TopicOutbox)
-	return t.putLane(e.Lane, l)
+	return t.put(bucketDue, dueKey(l.queue, seq, e.NextAttemptAt), nil)
 }
 
 // dequeue takes an entry that is not pending any more out of its lane; the
@@ -161,7 +198,7 @@ func (t *tx) dequeue(e *ci.OutboxEntry, seq uint64, dead bool) error {
 	if err != nil {
 		return err
 	}
-	if err := t.delete(bucketDue, dueKey(l, seq, e.NextAttemptAt)); err != nil {
+	if err := t.delete(bucketDue, dueKey(l.queue, seq, e.NextAttemptAt)); err != nil {
 		return err
 	}
 	i, ok := slices.BinarySearch(l.queue, seq)
@@ -171,20 +208,21 @@ func (t *tx) dequeue(e *ci.OutboxEntry, seq uint64, dead bool) error {
 	old := slices.Clone(l.queue)
 	l.queue = slices.Delete(l.queue, i, i+1)
 	if i == 0 && len(l.queue) > 0 {
-		if err := t.repark(lane{queue: old}, l, l.queue[0]); err != nil {
+		if err := t.repark(old, l.queue, l.queue[0]); err != nil {
 			return err
 		}
 	}
 	if !dead {
 		l.users--
 	}
+	t.touchLane(l)
 	t.wake(TopicOutbox)
-	return t.putLane(e.Lane, l)
+	return nil
 }
 
 // repark moves an entry's due key from its place in one state of the lane to
 // its place in another.
-func (t *tx) repark(from, to lane, seq uint64) error {
+func (t *tx) repark(from, to []uint64, seq uint64) error {
 	e, err := t.entryAt(seq)
 	if err != nil {
 		return err

@@ -80,7 +80,7 @@ func TestOpen_DamagedFileIsNamedAndLeftAlone(t *testing.T) {
 			}
 			return b
 		},
-		"cut at 60 %":            func(b []byte) []byte { return b[:len(b)*6/10] },
+		"cut at 60 %":            func(b []byte) []byte { return b[:lastUsed(b)*page*6/10] },
 		"cut in the first page":  func(b []byte) []byte { return b[:100] },
 		"cut after the metas":    func(b []byte) []byte { return b[:2*page] },
 		"cut by its last byte":   func(b []byte) []byte { return b[:lastUsed(b)*page-1] },

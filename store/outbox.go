@@ -252,7 +252,7 @@ func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, 
 // stale says why an entry must not be sent any more, and because of which
 // run: among runs of one commit and context only the newest speaks, and what
 // is not final never follows what is.
-func (t *tx) stale(e *ci.OutboxEntry, l lane) (by, why string, err error) {
+func (t *tx) stale(e *ci.OutboxEntry, l *lane) (by, why string, err error) {
 	if e.Kind == ci.OutboxGitHubStatus && l.run != "" && l.run != e.Run {
 		return l.run, "run " + l.run + " of the same commit is newer and speaks for it", nil
 	}
@@ -303,11 +303,11 @@ func (t *tx) reschedule(e *ci.OutboxEntry, seq uint64, at ci.Time, why string) e
 	if err != nil {
 		return err
 	}
-	if err := t.delete(bucketDue, dueKey(l, seq, e.NextAttemptAt)); err != nil {
+	if err := t.delete(bucketDue, dueKey(l.queue, seq, e.NextAttemptAt)); err != nil {
 		return err
 	}
 	e.NextAttemptAt, e.LastError = at, why
-	if err := t.put(bucketDue, dueKey(l, seq, at), nil); err != nil {
+	if err := t.put(bucketDue, dueKey(l.queue, seq, at), nil); err != nil {
 		return err
 	}
 	t.wake(TopicOutbox)

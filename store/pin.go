@@ -53,7 +53,7 @@ func (t *tx) pin(a *Acceptance) error {
 			return err
 		}
 		reason := fmt.Sprintf("first signed delivery from %s", repo.FullName)
-		if ok && pin.ID == repo.ID {
+		if ok && pin.ID == repo.ID && pin.FullName != "" {
 			reason = fmt.Sprintf("repository %s is now called %s", pin.FullName, repo.FullName)
 		}
 		if err := t.decide(ci.Decision{

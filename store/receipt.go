@@ -122,11 +122,11 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if err := t.checkPins(a); err != nil {
 		return out, err
 	}
-	twin, err := t.twin(a, p)
+	twin, sameBytes, err := t.twin(a, p)
 	if err != nil {
 		return out, err
 	}
-	if twin != "" && a.RefuseReplay {
+	if sameBytes && a.RefuseReplay {
 		return out, ci.Errorf(ci.CodeForbidden, "these bytes are on record as receipt %s, and the project refuses replays (replays: refuse); redeliver under the same delivery id, or replay that receipt", twin)
 	}
 	if err := t.pin(a); err != nil {
@@ -146,7 +146,11 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 		return out, err
 	}
 	key := be64(seq)
-	if err := t.put(bucketReceipts, key, encodeReceipt(out.Receipt.Outcome, out.Receipt.Runs, body)); err != nil {
+	record, err := encodeReceipt(p.receipt.ID, out.Receipt.Outcome, out.Receipt.Runs, body)
+	if err != nil {
+		return out, err
+	}
+	if err := t.put(bucketReceipts, key, record); err != nil {
 		return out, err
 	}
 	if err := t.put(bucketBodies, key, p.body); err != nil {
@@ -197,10 +201,9 @@ func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted
 		return out, err
 	}
 	out.Duplicate = len(out.Runs) == 0
-	if err := t.putReceipt(key, rec); err != nil {
-		return out, err
-	}
-	return out, t.cancelScopes(a.Cancels, rec.ID)
+	// What a deletion ends was ended when it first came. What waits now may
+	// belong to a ref that was made anew since.
+	return out, t.putReceipt(key, rec)
 }
 
 func addVerdict(rec *ci.Receipt, v ci.Verdict) {
@@ -213,7 +216,11 @@ func addVerdict(rec *ci.Receipt, v ci.Verdict) {
 func (t *tx) putReceipt(key []byte, rec *ci.Receipt) error {
 	kept := *rec
 	kept.Runs = nil
-	return t.put(bucketReceipts, key, encodeReceipt(rec.Outcome, rec.Runs, mustJSON(kept)))
+	record, err := encodeReceipt(rec.ID, rec.Outcome, rec.Runs, mustJSON(kept))
+	if err != nil {
+		return err
+	}
+	return t.put(bucketReceipts, key, record)
 }
 
 func (t *tx) createRuns(list []*newRun) (runs []ci.Run, ids []string, err error) {
@@ -228,18 +235,18 @@ func (t *tx) createRuns(list []*newRun) (runs []ci.Run, ids []string, err error)
 	return runs, ids, nil
 }
 
-// twin finds another receipt of the same bytes, or of the same recent move of
-// the same ref.
-func (t *tx) twin(a *Acceptance, p *acceptance) (string, error) {
+// twin finds another receipt of the same bytes, or else of the same recent
+// move of the same ref.
+func (t *tx) twin(a *Acceptance, p *acceptance) (id string, sameBytes bool, err error) {
 	if v := t.get(bucketDigests, p.digest); v != nil {
 		rv := t.get(bucketReceipts, v)
 		if rv != nil {
 			rec, err := decodeReceipt(rv)
 			if err != nil {
-				return "", err
+				return "", false, err
 			}
 			if rec.BodySHA256 == a.Delivery.BodySHA256 {
-				return rec.ID, nil
+				return rec.ID, true, nil
 			}
 		}
 	}
@@ -251,23 +258,20 @@ func (t *tx) twin(a *Acceptance, p *acceptance) (string, error) {
 		}
 		list, err := t.recentMove(r, kind, name)
 		if err != nil || list != "" {
-			return list, err
+			return list, false, err
 		}
 	}
-	return "", nil
+	return "", false, nil
 }
 
 // recentMove returns the receipt of a recent run with the same before and after.
 func (t *tx) recentMove(r *ci.Run, kind byte, name string) (string, error) {
 	prefix := refPrefix(r.Project, kind, name)
+	commits := encodeCommits(nil, r.Source.Before, r.Source.Commit)
 	c := t.bucket(bucketRefs).Cursor()
 	k, v := last(c, prefix)
 	for n := 0; n < lookBack/4 && len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); n++ {
-		m, err := decodeMove(v)
-		if err != nil {
-			return "", err
-		}
-		if m.after == r.Source.Commit && m.before == r.Source.Before {
+		if len(v) > moveHeader && bytes.Equal(v[moveHeader:], commits) {
 			key := runKey(r.Project, fromBE64(k[len(prefix):]))
 			other, err := decodeRun(key, t.get(bucketRuns, key))
 			if err != nil {
@@ -290,7 +294,7 @@ func (t *tx) cancelScopes(list []Cancel, receipt string) error {
 			continue
 		}
 		hash := scopeHash(c.Scope)
-		moves, err := t.moves(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash && hash != 0 })
+		moves, err := t.alive(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash && hash != 0 })
 		if err != nil {
 			return err
 		}
@@ -434,7 +438,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) (rec ci.Receipt, replayed 
 	}
 	now := ci.At(s.now())
 	runs := s.prepareRuns(drafts, now)
-	req := answered{scope: "receipts", key: r.Key, digest: digestOf("replay", r.ID.String(), "")}
+	req := answered{scope: "/receipts", key: r.Key, digest: digestOf("replay", r.ID.String(), "")}
 	err = s.update(ctx, func(t *tx) error {
 		key, err := t.receiptSeq(r.ID)
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
 
 	"docket/store/ci"
@@ -14,13 +15,17 @@ import (
 // that the JSON can be made before the transaction begins.
 
 // encodeReceipt: outcome letter, length and ids of the runs, JSON.
-func encodeReceipt(outcome ci.Outcome, runs []string, body []byte) []byte {
+// CodeConflict if the ids do not fit.
+func encodeReceipt(id string, outcome ci.Outcome, runs []string, body []byte) ([]byte, error) {
 	ids := strings.Join(runs, ",")
+	if len(ids) > math.MaxUint16 {
+		return nil, ci.Errorf(ci.CodeConflict, "receipt %s would have %d runs, more than its record holds; start a new run of its commit instead", id, len(runs))
+	}
 	b := make([]byte, 0, 3+len(ids)+len(body))
 	b = append(b, outcome[0])
 	b = binary.BigEndian.AppendUint16(b, uint16(len(ids)))
 	b = append(b, ids...)
-	return append(b, body...)
+	return append(b, body...), nil
 }
 
 func decodeReceipt(v []byte) (ci.Receipt, error) {

@@ -1,10 +1,13 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"hash/fnv"
+	"slices"
 
 	"docket/store/ci"
 )
@@ -22,6 +25,9 @@ const (
 
 // lookBack bounds how many of a ref's runs are read to order its pushes.
 const lookBack = 64
+
+// moveHeader is how many bytes of an entry come before its commits.
+const moveHeader = 17
 
 // move is a refs entry's value.
 type move struct {
@@ -70,15 +76,18 @@ func scopeHash(scope string) uint64 {
 }
 
 func encodeMove(m move) []byte {
-	b := make([]byte, 0, 19+64)
+	b := make([]byte, 0, moveHeader+2+64)
 	b = binary.BigEndian.AppendUint64(b, m.seq)
 	b = binary.BigEndian.AppendUint64(b, m.scope)
 	var flags byte
 	if m.head {
 		flags = 1
 	}
-	b = append(b, flags)
-	for _, c := range []string{m.before, m.after} {
+	return encodeCommits(append(b, flags), m.before, m.after)
+}
+
+func encodeCommits(b []byte, before, after string) []byte {
+	for _, c := range [...]string{before, after} {
 		b = append(b, byte(len(c)/2))
 		raw, err := hex.AppendDecode(b, []byte(c))
 		if err != nil {
@@ -92,11 +101,11 @@ func encodeMove(m move) []byte {
 var errMove = errors.New("refs entry is cut short")
 
 func decodeMove(v []byte) (m move, err error) {
-	if len(v) < 19 {
+	if len(v) < moveHeader+2 {
 		return m, errMove
 	}
 	m.seq, m.scope, m.head = fromBE64(v), fromBE64(v[8:]), v[16]&1 != 0
-	v = v[17:]
+	v = v[moveHeader:]
 	for _, field := range []*string{&m.before, &m.after} {
 		if len(v) < 1 || len(v) < 1+int(v[0]) {
 			return m, errMove
@@ -168,6 +177,36 @@ func (t *tx) moves(project string, kind byte, name string, keep func(move) bool)
 	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
 		list[i], list[j] = list[j], list[i]
 	}
+	return list, nil
+}
+
+// alive returns the moves of a ref's runs that have not ended, in order of
+// arrival, those that keep returns true for. It costs as much as there is
+// alive in the project, however long the ref's history is.
+func (t *tx) alive(project string, kind byte, name string, keep func(move) bool) ([]placed, error) {
+	var list []placed
+	for _, state := range ci.States {
+		if state.Final() {
+			continue
+		}
+		prefix := append([]byte{stateBytes[state]}, projectPrefix(project)...)
+		c := t.bucket(bucketStates).Cursor()
+		for k, _ := c.Seek(prefix); len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+			number := fromBE64(k[len(prefix):])
+			v := t.get(bucketRefs, refKey(project, kind, name, number))
+			if v == nil {
+				continue
+			}
+			m, err := decodeMove(v)
+			if err != nil {
+				return nil, err
+			}
+			if keep(m) {
+				list = append(list, placed{m, number})
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b placed) int { return cmp.Compare(a.number, b.number) })
 	return list, nil
 }
 

@@ -295,9 +295,6 @@ func (t *tx) revive(e *ci.OutboxEntry, seq uint64) error {
 		return err
 	}
 	l.users-- // it was counted as dead; enqueue counts it as pending
-	if err := t.writeLane(e.Lane, l); err != nil {
-		return err
-	}
 	e.State, e.Retried, e.NextAttemptAt, e.FinishedAt = ci.OutboxPending, true, ci.At(t.now), ci.Time{}
 	e.FirstAttemptAt = ci.Time{}
 	if err := t.putEntry(e, seq); err != nil {
@@ -336,9 +333,7 @@ func (t *tx) buryEntry(e *ci.OutboxEntry, seq uint64, why string) error {
 		return err
 	}
 	l.users--
-	if err := t.putLane(e.Lane, l); err != nil {
-		return err
-	}
+	t.touchLane(l)
 	e.State, e.LastError, e.FinishedAt = ci.OutboxSkipped, why, ci.At(t.now)
 	return t.putEntry(e, seq)
 }

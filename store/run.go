@@ -20,6 +20,9 @@ type newRun struct {
 	digest string
 	json   []byte
 	policy ci.SupersedePolicy
+
+	status     *ci.OutboxEntry // of its first state; nil if it has none
+	statusJSON []byte
 }
 
 // prepareRun makes all of a run that does not depend on the store.
@@ -41,7 +44,14 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 	r.Internal.Head = r.Source.Branch != "" && r.Source.PullRequest == nil &&
 		(r.Cause.Kind == ci.CauseDelivery || d.Job != nil && d.Job.Resolve)
 	r.Steps = pendingSteps(spec)
-	return &newRun{run: r, spec: spec, digest: digest, json: mustJSON(r), policy: d.Supersede}
+	n := &newRun{run: r, spec: spec, digest: digest, json: mustJSON(r), policy: d.Supersede}
+	if lane, ok := runLane(&r, spec); ok && r.State != ci.Preparing {
+		state, text := statusOf(&r)
+		n.status = statusEntry(&r, lane, state, text)
+		s.stamp(n.status, now)
+		n.statusJSON = mustJSON(n.status)
+	}
+	return n
 }
 
 func pendingSteps(spec *ci.Spec) []ci.StepResult {
@@ -97,7 +107,15 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 	if err := t.joinLane(&r, n.spec); err != nil {
 		return r, err
 	}
-	return r, t.announce(&r, n.spec, eventOf(r.State))
+	if n.status == nil || r.State != n.run.State {
+		return r, t.announce(&r, n.spec, eventOf(r.State))
+	}
+	status := *n.status
+	status.Run = r.ID
+	if err := t.enterJSON(&status, r.Internal.Integration, n.statusJSON); err != nil {
+		return r, err
+	}
+	return r, t.notify(&r, n.spec, eventOf(r.State))
 }
 
 // nextNumber counts up from the project's newest run, which retention keeps.
@@ -420,9 +438,15 @@ func (m *merge) next() (seq uint64, key []byte, ok bool) {
 	return seq, key, true
 }
 
+// fromProvider reports whether a signed delivery says what the run's commit
+// is and whose, be it for the first time or again.
+func fromProvider(r *ci.Run) bool {
+	return r.Cause.Kind == ci.CauseDelivery || r.Cause.Kind == ci.CauseReplay
+}
+
 // isForkCommit reports whether a run by hand asks for a commit that a fork brought.
 func (t *tx) isForkCommit(r *ci.Run) (bool, error) {
-	if r.Source.Commit == "" || r.Cause.Kind == ci.CauseDelivery {
+	if r.Source.Commit == "" || fromProvider(r) {
 		return false, nil
 	}
 	return t.get(bucketForks, forkKey(r.Project, r.Source.Commit)) != nil, nil
@@ -431,7 +455,7 @@ func (t *tx) isForkCommit(r *ci.Run) (bool, error) {
 // noteForkCommit remembers a fork's commit, and forgets it once the
 // repository itself has it at the head of a branch or as a tag.
 func (t *tx) noteForkCommit(r *ci.Run) error {
-	if r.Source.Commit == "" || r.Cause.Kind != ci.CauseDelivery {
+	if r.Source.Commit == "" || !fromProvider(r) {
 		return nil
 	}
 	key := forkKey(r.Project, r.Source.Commit)

@@ -16,8 +16,9 @@ type tx struct {
 	buckets [bucketCount]*bolt.Bucket
 	numbers map[string]uint64 // a project's newest number, as this transaction has it
 
-	wrote  bool   // this closure changed something
-	topics uint32 // what it is about, for the wakeups after the commit
+	wrote  bool             // this closure changed something
+	lanes  map[string]*lane // those it has read or changed, written back when it ends
+	topics uint32           // what it is about, for the wakeups after the commit
 }
 
 func (t *tx) bucket(i int) *bolt.Bucket {

@@ -300,7 +300,7 @@ func (v *verifier) due() error {
 			if err != nil {
 				return err
 			}
-			want[string(dueKey(l, seq, e.NextAttemptAt))] = true
+			want[string(dueKey(l.queue, seq, e.NextAttemptAt))] = true
 		}
 	}
 	found := 0

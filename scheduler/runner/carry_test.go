@@ -20,6 +20,7 @@ import (
 // Ensure that steps run in order at the exact commit, are recorded before
 // they run, and leave no workspace.
 func TestCarrySucceeds(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, data := mustRunner(t)
 	w := g.work(1, `cat README; git rev-parse HEAD; git status --porcelain; git config remote.origin.url`, `echo two`)
@@ -42,6 +43,7 @@ func TestCarrySucceeds(t *testing.T) {
 
 // Ensure that the shell's exit code alone decides and later steps are skipped.
 func TestCarryFails(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	for name, tt := range map[string]struct {
@@ -71,6 +73,7 @@ func TestCarryFails(t *testing.T) {
 
 // Ensure that a step whose start could not be recorded never runs.
 func TestCarryUnrecordedStepNeverRuns(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	mark := filepath.Join(t.TempDir(), "ran")
@@ -126,6 +129,7 @@ func TestEnvironment(t *testing.T) {
 // Ensure that a fork's run gets no secret, whatever it was handed, and that a
 // frozen secret which is gone ends any other run before its first step.
 func TestSecretsAndForks(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	w := g.work(1, `echo "token=${NPM_TOKEN-unset}"; test ! -e ~/.git-credentials; test -z "$(env | grep -i hidden || true)"`)
@@ -145,6 +149,7 @@ func TestSecretsAndForks(t *testing.T) {
 // Ensure that long values are cut on a character's boundary and said so, and
 // that a huge script runs.
 func TestLongValuesAndScripts(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	w := g.work(1, "printf %s \"$LONG\" | wc -c; printf %s \"$BYTES\" | wc -c\n: "+strings.Repeat("x", 300<<10))
@@ -160,6 +165,7 @@ func TestLongValuesAndScripts(t *testing.T) {
 
 // Ensure that names which would be code on a command line stay text.
 func TestInjection(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	for i, name := range []string{"a;$(touch${IFS}pwned)`id`x&|", `it's"q"`, "--upload-pack=touch${IFS}pwned", "-x", "%2e%2e", "HEAD", "refs/heads/main", "@", "日本語/é", "日本語/e\u0301", "a/b", "a_b", "a-b", strings.Repeat("l", 244)} {
@@ -184,6 +190,7 @@ func TestInjection(t *testing.T) {
 
 // Ensure that the order of stdout and stderr is kept and bytes stay as they are.
 func TestOutputBytes(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	for name, tt := range map[string]struct{ script, want string }{
@@ -228,6 +235,7 @@ func TestLogLimit(t *testing.T) {
 
 // Ensure that a full disk under the log changes nothing but the log.
 func TestOutputRefused(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	rec := newRecorder()
@@ -246,6 +254,7 @@ func TestOutputRefused(t *testing.T) {
 
 // Ensure that secrets are masked wherever a write ends.
 func TestMaskedOutput(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	w := g.work(1, `printf 'a %s b ' "$KEY"; printf %s "$KEY" | head -c 9; sleep 0.2; printf %s "$KEY" | tail -c +10; echo; printf %s "$KEY" | sed -n 2p; printf '%s' "$KEY" | head -c 4`)
@@ -259,6 +268,7 @@ func TestMaskedOutput(t *testing.T) {
 
 // Ensure that file names of any kind are checked out and do no harm.
 func TestFileNames(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	names := []string{"critical/café.txt", `a "b".txt`, "tab\there", "x\n::error::y", "invalid\xff\xfe", "-rf", "con.txt", "A.txt", "a.txt", strings.Repeat("n", 255)}
@@ -284,6 +294,7 @@ func TestFileNames(t *testing.T) {
 
 // Ensure that a read-only tree is removed, and that Sweep keeps what is known.
 func TestRemoveAndSweep(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, data := mustRunner(t)
 	mustSucceed(t, r, g.work(1, "mkdir -p ro/deep; touch ro/deep/f; chmod -R a-w ro"))

@@ -61,8 +61,8 @@ func (g *git) fill(ctx context.Context, run ci.Run, o ci.GitOptions) (notes []st
 }
 
 // mirrorAndCheckout fetches and checks out under the mirror's lock. Where the
-// checkout fails although the fetch did not, the mirror may be broken in a
-// way that only use shows: it is rebuilt once.
+// checkout fails although the fetch did not, the mirror may be damaged in a
+// way that only use shows: then it is rebuilt once.
 func (g *git) mirrorAndCheckout(ctx, fetchCtx context.Context, run ci.Run, o ci.GitOptions, dir string) (notes []string, err error) {
 	unlock, err := g.r.lock(ctx, run.Project)
 	if err != nil {
@@ -74,7 +74,7 @@ func (g *git) mirrorAndCheckout(ctx, fetchCtx context.Context, run ci.Run, o ci.
 		if err := m.fetch(fetchCtx, run.Source.Commit, run.Source.Ref); err != nil {
 			return nil, err
 		}
-		if notes, err = m.checkout(ctx, run.Source.Commit); err == nil || ctx.Err() != nil || try > 0 {
+		if notes, err = m.checkout(ctx, run.Source.Commit); err == nil || ctx.Err() != nil || try > 0 || !m.broken(fetchCtx) {
 			return notes, err
 		}
 		if err := errors.Join(m.remove(), g.w.emptySource()); err != nil {

@@ -61,6 +61,7 @@ func (c *counter) Write(p []byte) (int, error) {
 // Ensure that the second run fetches only what is new, over the network and
 // into the mirror, and a rerun nothing.
 func TestSecondRunFetchesLittle(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	noise := make([]byte, 1<<20)
 	f, err := os.Open("/dev/urandom")
@@ -97,6 +98,7 @@ func TestSecondRunFetchesLittle(t *testing.T) {
 // Ensure that a commit which a force push left behind is built while the
 // remote still has it, by its id or by history, and never another in its place.
 func TestCommitGone(t *testing.T) {
+	t.Parallel()
 	ctx := context.Background()
 	g := mustRepository(t)
 	a := g.commit("f", "a")
@@ -157,18 +159,16 @@ func TestCommitGone(t *testing.T) {
 // Ensure that what a killed git left in the mirror, and a mirror that is
 // broken, cost a run nothing.
 func TestMirrorMended(t *testing.T) {
-	for name, breakIt := range map[string]func(t *testing.T, mirror string){
-		"stale locks": func(t *testing.T, mirror string) {
+	t.Parallel()
+	for name, breakIt := range map[string]func(t *testing.T, g *repository, mirror string){
+		"stale locks": func(t *testing.T, g *repository, mirror string) {
 			for _, f := range []string{"shallow.lock", "HEAD.lock", "packed-refs.lock", "config.lock", "gc.pid", "refs/docket/keep/0/x.lock", "objects/pack/tmp_pack_1", "index.lock"} {
 				mustWrite(t, filepath.Join(mirror, f), "x")
 			}
 			// The very ref that the next fetch writes.
-			head, err := filepath.Glob(filepath.Join(mirror, "refs/docket/keep/0/*"))
-			if err != nil || len(head) == 0 {
-				t.Fatalf("no commit is kept: %v", err)
-			}
+			mustWrite(t, filepath.Join(mirror, "refs/docket/keep/0", g.head()+".lock"), "x")
 		},
-		"a truncated pack": func(t *testing.T, mirror string) {
+		"a truncated pack": func(t *testing.T, g *repository, mirror string) {
 			packs, _ := filepath.Glob(filepath.Join(mirror, "objects/pack/*.pack"))
 			if len(packs) == 0 {
 				t.Fatal("the mirror has no pack")
@@ -182,23 +182,53 @@ func TestMirrorMended(t *testing.T) {
 				}
 			}
 		},
-		"packs gone":    func(t *testing.T, mirror string) { mustRemove(t, filepath.Join(mirror, "objects/pack")) },
-		"no HEAD":       func(t *testing.T, mirror string) { mustRemove(t, filepath.Join(mirror, "HEAD")) },
-		"a bad config":  func(t *testing.T, mirror string) { mustWrite(t, filepath.Join(mirror, "config"), "[core\n") },
-		"a bad HEAD":    func(t *testing.T, mirror string) { mustWrite(t, filepath.Join(mirror, "HEAD"), "garbage") },
-		"not a mirror":  func(t *testing.T, mirror string) { mustRemove(t, mirror); mustWrite(t, mirror, "a file") },
-		"half a mirror": func(t *testing.T, mirror string) { mustRemove(t, mirror); mustWrite(t, mirror+".new/HEAD", "x") },
+		"a flipped byte": func(t *testing.T, g *repository, mirror string) {
+			packs, _ := filepath.Glob(filepath.Join(mirror, "objects/pack/*.pack"))
+			if len(packs) == 0 {
+				t.Fatal("the mirror has no pack")
+			}
+			for _, p := range packs {
+				if err := os.Chmod(p, 0o600); err != nil {
+					t.Fatal(err)
+				}
+				b, err := os.ReadFile(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for i := 40; i < len(b)-20; i += 7 {
+					b[i] ^= 0x55
+				}
+				mustWrite(t, p, string(b))
+			}
+		},
+		"packs gone": func(t *testing.T, g *repository, mirror string) { mustRemove(t, filepath.Join(mirror, "objects/pack")) },
+		"no HEAD":    func(t *testing.T, g *repository, mirror string) { mustRemove(t, filepath.Join(mirror, "HEAD")) },
+		"a bad config": func(t *testing.T, g *repository, mirror string) {
+			mustWrite(t, filepath.Join(mirror, "config"), "[core\n")
+		},
+		"a bad HEAD": func(t *testing.T, g *repository, mirror string) {
+			mustWrite(t, filepath.Join(mirror, "HEAD"), "garbage")
+		},
+		"not a mirror": func(t *testing.T, g *repository, mirror string) {
+			mustRemove(t, mirror)
+			mustWrite(t, mirror, "a file")
+		},
+		"half a mirror": func(t *testing.T, g *repository, mirror string) {
+			mustRemove(t, mirror)
+			mustWrite(t, mirror+".new/HEAD", "x")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			g := mustRepository(t)
 			r, data := mustRunner(t)
 			old := g.head()
 			mustSucceed(t, r, g.work(1, "true"))
 			mirror := filepath.Join(data, "mirrors/api.git")
-			breakIt(t, mirror)
+			breakIt(t, g, mirror)
 			mustSucceed(t, r, workOf(g.bare, old, 2, "cat README")) // nothing new to fetch
-			breakIt(t, mirror)
 			commit := g.commit("f", "new")
+			breakIt(t, g, mirror)
 			rec := mustSucceed(t, r, g.work(3, "cat f; git rev-parse HEAD"))
 			if rec.text(0) != "new"+commit+"\n" {
 				t.Errorf("printed %q", rec.text(0))
@@ -226,6 +256,7 @@ func mustRemove(t *testing.T, path string) {
 
 // Ensure that a workspace which is not the frozen commit is never built.
 func TestHeadMismatch(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	other := g.commit("f", "other")
 	frozen := g.commit("f", "frozen")
@@ -320,6 +351,7 @@ func TestRemoteTrouble(t *testing.T) {
 
 // Ensure that a remote which fails for a moment is asked again.
 func TestTemporaryFailure(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	var sent, calls atomic.Int64
 	healthy := backend(t, g, 2, &sent)
@@ -367,6 +399,7 @@ func TestHostileConfiguration(t *testing.T) {
 // Ensure that a remote which another user owns can be used where it is
 // configured, and that no other directory is trusted with it.
 func TestOwnership(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		return // only root can give files away
 	}
@@ -388,6 +421,7 @@ func TestOwnership(t *testing.T) {
 
 // Ensure that refs resolve to exactly what they name.
 func TestResolve(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, data := mustRunner(t)
 	head := g.head()
@@ -422,6 +456,7 @@ func TestResolve(t *testing.T) {
 
 // Ensure that a file is read at the exact commit, and only a file.
 func TestReadFile(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	first := g.commit("dir/.docket.yml", "first")
@@ -489,6 +524,7 @@ func TestLFSAndSubmodules(t *testing.T) {
 // Ensure that tags come with the history as they are now, and that line
 // endings which only look changed do not stop a run.
 func TestTagsAndLineEndings(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	g.git("tag", "-a", "-m", "x", "v1")
@@ -509,6 +545,7 @@ func TestTagsAndLineEndings(t *testing.T) {
 
 // Ensure that a stop ends a fetch that hangs.
 func TestStopWhileFetching(t *testing.T) {
+	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

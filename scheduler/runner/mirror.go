@@ -119,15 +119,29 @@ func objectFormat(commit string) string {
 	return "sha1"
 }
 
-// has reports whether a commit was fetched before, whole.
-func (m *mirror) has(ctx context.Context, commit string) bool {
+// has reports whether a commit was fetched before, whole. An error means that
+// the mirror cannot be read.
+func (m *mirror) has(ctx context.Context, commit string) (bool, error) {
 	out, err := m.run(ctx, m.dir, "rev-parse", "--verify", "--quiet", "--end-of-options", m.keepRef(commit)+"^{commit}")
-	return err == nil && strings.TrimSpace(string(out)) == commit
+	var e *gitError
+	if errors.As(err, &e) && e.exit == 1 {
+		return false, nil // no such ref
+	}
+	return err == nil && strings.TrimSpace(string(out)) == commit, err
+}
+
+// broken reports whether git finds the mirror damaged.
+func (m *mirror) broken(ctx context.Context, args ...string) bool {
+	quiet := *m.git
+	quiet.stderr = nil
+	_, err := quiet.run(ctx, m.dir, append([]string{"fsck", "--no-dangling", "--no-progress"}, args...)...)
+	var e *gitError
+	return errors.As(err, &e)
 }
 
 // fetch gets an exact commit: by its id where the remote gives it, else by
 // the ref that it was announced on. What is there already is not fetched
-// again. ref may be "".
+// again. A mirror that turns out to be damaged is rebuilt once.
 //
 // Errors: CodeNotFound when the remote does not have the commit any more;
 // others as remoteError tells, after three tries where trying again can help.
@@ -135,16 +149,15 @@ func (m *mirror) fetch(ctx context.Context, commit, ref string) error {
 	if err := m.prepare(ctx, commit); err != nil {
 		return fmt.Errorf("prepare the mirror: %w", err)
 	}
-	if m.has(ctx, commit) {
-		return nil
+	has, err := m.has(ctx, commit)
+	if has || ctx.Err() != nil {
+		return err
 	}
-	err := m.tryFetch(ctx, commit, ref)
-	if ctx.Err() != nil || faultOf(err) != faultOther || err == nil {
-		return m.fetched(ctx, commit, err)
-	}
-	// Perhaps it is not the remote that is broken.
-	if _, broken := m.run(ctx, m.dir, "fsck", "--connectivity-only", "--no-dangling", "--no-progress"); broken == nil || ctx.Err() != nil {
-		return m.fetched(ctx, commit, err)
+	if err == nil {
+		err = m.tryFetch(ctx, commit, ref)
+		if ctx.Err() != nil || err == nil || faultOf(err) != faultOther || !m.broken(ctx, "--connectivity-only") {
+			return m.fetched(ctx, commit, err)
+		}
 	}
 	if err := m.remove(); err != nil {
 		return err

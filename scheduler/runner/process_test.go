@@ -21,6 +21,7 @@ import (
 // Ensure that a step ends when its shell does, that what it left behind is
 // ended too, and that the log says so.
 func TestLeftovers(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	survived := filepath.Join(t.TempDir(), "survived")
@@ -73,6 +74,7 @@ func stop(t *testing.T, r *runner.Runner, w runner.Work, cause error) (runner.Re
 // Ensure that a stop is SIGTERM to the whole tree, the grace, then SIGKILL,
 // and that the reason says which it was.
 func TestStop(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	lock := filepath.Join(t.TempDir(), "lock")
@@ -90,7 +92,7 @@ func TestStop(t *testing.T) {
 			10 * time.Second, cancelled, ci.Cancelled, "cancelled by ann (ended by SIGTERM)",
 		},
 		"a child that cleans up after its shell": {
-			"touch " + lock + "; (trap 'sleep 0.5; rm " + lock + "; exit' TERM; echo ready; sleep 20 & wait) & wait",
+			"touch " + lock + "; (trap 'sleep 0.5; rm " + lock + "; exit' TERM; sh -c 'echo ready; exec sleep 20' & wait) & wait",
 			10 * time.Second, cancelled, ci.Cancelled, "cancelled by ann (ended by SIGTERM)",
 		},
 		"a shell that ignores SIGTERM": {
@@ -143,6 +145,7 @@ func TestStop(t *testing.T) {
 
 // Ensure that a time-out fails the run, with the reason, and leaves nothing.
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	w := g.work(1, "echo ready; sleep 30", "echo never")
@@ -159,6 +162,7 @@ func TestTimeout(t *testing.T) {
 // Ensure that a run is over, with nothing left, when a step kills its own
 // supervisor or stops it.
 func TestSupervisorLost(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	r, _ := mustRunner(t)
 	res, _ := carry(t, r, g.work(1, "(setsid sleep 20 &); sleep 0.2; kill -KILL $PPID; sleep 20"))
@@ -229,6 +233,7 @@ sleep 0.3; sh -c 'echo ready; exec sleep 300'`
 // Ensure that SIGKILL to the server leaves no process of its run, without any
 // recovery.
 func TestServerKilled(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	s := mustServer(t, g, stubborn)
 	if n := len(processesOf(s.dir)); n < 5 {
@@ -247,6 +252,7 @@ func runOf(s *server) ci.Run {
 // Ensure that Reap ends a tree whose supervisor was killed with the server,
 // and says how many processes there were.
 func TestReap(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	s := mustServer(t, g, stubborn)
 	before := len(processesOf(s.dir))
@@ -270,6 +276,7 @@ func TestReap(t *testing.T) {
 
 // Ensure that Reap ends a supervisor that is alive, with its tree.
 func TestReapSupervisor(t *testing.T) {
+	t.Parallel()
 	g := mustRepository(t)
 	s := mustServer(t, g, stubborn)
 	_ = syscall.Kill(s.proc.PID, syscall.SIGSTOP)
@@ -286,6 +293,7 @@ func TestReapSupervisor(t *testing.T) {
 // Ensure that a stranger which got the recorded process id is left alone, and
 // another run's process too.
 func TestReapSparesStrangers(t *testing.T) {
+	t.Parallel()
 	r, data := mustRunner(t)
 	other := exec.Command("sleep", "60")
 	other.Env = []string{"HOME=" + filepath.Join(data, "workspaces/api/11-1/home")}

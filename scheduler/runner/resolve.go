@@ -132,10 +132,10 @@ func (r *Runner) ReadFile(ctx context.Context, project, cloneURL, ref, commit, f
 			}
 			content, err = m.readFile(ctx, commit, file, limit)
 			var e *gitError
-			if !errors.As(err, &e) || try > 0 {
+			if !errors.As(err, &e) || try > 0 || !m.broken(ctx) {
 				break
 			}
-			if err := m.remove(); err != nil { // it broke in a way that only use shows
+			if err := m.remove(); err != nil {
 				return err
 			}
 		}
