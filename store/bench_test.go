@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -155,4 +157,150 @@ func acceptAll(tb testing.TB, s *store.Store, p *pushes, writers, n int) {
 		})
 	}
 	wg.Wait()
+}
+
+// benchRuns is how large BenchmarkFullStore makes its store.
+func benchRuns(tb testing.TB) int {
+	tb.Helper()
+	text := os.Getenv("DOCKET_BENCH_RUNS")
+	if text == "" {
+		tb.Skip("DOCKET_BENCH_RUNS is not set: it says how many runs the full store shall hold, as in 1000000")
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1000 {
+		tb.Fatalf("DOCKET_BENCH_RUNS=%s: want a number from 1000", text)
+	}
+	return n
+}
+
+// BenchmarkFullStore reports what a long history costs: the rates of Accept
+// in a full store and after most of it was pruned, each as a share of an
+// empty store's, measured in turn; and how long opening, the first page and
+// the first claim take. It measures for fixed times and is to run once
+// (-benchtime 1x).
+func BenchmarkFullStore(b *testing.B) {
+	body, total := benchPayload(b), benchRuns(b)
+	dir := b.TempDir()
+	full := filepath.Join(dir, "full.db")
+	p := &pushes{body: body}
+	seed(b, full, p, total)
+	openTimes(b, full, "full")
+	compare(b, dir, full, p, "full")
+
+	s := mustOpenBench(b, full)
+	removed := 0
+	start := time.Now()
+	for cut := time.Now().Add(time.Hour); removed < total/10*9; {
+		pr, err := s.Prune(context.Background(), cut, 500)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if pr.None() {
+			b.Fatalf("nothing left to prune after %d", removed)
+		}
+		removed += len(pr.Runs)
+	}
+	b.Logf("pruned %d runs in %s", removed, time.Since(start).Round(time.Second))
+	s.Close()
+	openTimes(b, full, "pruned")
+	compare(b, dir, full, p, "pruned")
+}
+
+func mustOpenBench(b *testing.B, path string) *store.Store {
+	b.Helper()
+	s, err := store.Open(path, store.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return s
+}
+
+func seed(b *testing.B, path string, p *pushes, total int) {
+	b.Helper()
+	s := mustOpenBench(b, path)
+	defer s.Close()
+	start := time.Now()
+	for done := 0; done < total; done += 1000 {
+		list := make([]store.Acceptance, 1000)
+		for i := range list {
+			list[i] = p.next()
+		}
+		if err := s.Seed(list); err != nil {
+			b.Fatal(err)
+		}
+	}
+	st, err := s.Stats()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Logf("seeded %d runs in %s: %.2f GB", total, time.Since(start).Round(time.Second), float64(st.FileBytes)/1e9)
+}
+
+// openTimes reports opening, the first page of a listing and the first claim.
+func openTimes(b *testing.B, path, what string) {
+	b.Helper()
+	start := time.Now()
+	s := mustOpenBench(b, path)
+	opened := time.Now()
+	if _, _, err := s.Runs(store.RunFilter{}, store.Page{}); err != nil {
+		b.Fatal(err)
+	}
+	paged := time.Now()
+	for _, f := range []store.RunFilter{{State: ci.Succeeded}, {Project: "api", Branch: "main"}, {State: ci.Failed}} {
+		if _, _, err := s.Runs(f, store.Page{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	filtered := time.Now()
+	if _, _, err := s.Claim(context.Background(), "bench", 1); err != nil {
+		b.Fatal(err)
+	}
+	claimed := time.Now()
+	s.Close()
+	b.Logf("%s: open %s, first page %s, three filtered pages %s, first claim %s", what,
+		opened.Sub(start), paged.Sub(opened), filtered.Sub(paged), claimed.Sub(filtered))
+	b.ReportMetric(opened.Sub(start).Seconds(), what+"-open-s")
+}
+
+// compare measures Accept in a store and in an empty one, in turn, three
+// times each, and reports the median of the ratios.
+func compare(b *testing.B, dir, path string, p *pushes, what string) {
+	b.Helper()
+	for _, writers := range []int{1, 8, 32, 128} {
+		var ratios []float64
+		for round := range 3 {
+			empty := filepath.Join(dir, fmt.Sprintf("empty-%s-%d-%d.db", what, writers, round))
+			var rates [2]float64
+			for i, at := range []string{empty, path} {
+				s := mustOpenBench(b, at)
+				rates[i] = acceptFor(b, s, p, writers, 2*time.Second)
+				s.Close()
+			}
+			os.Remove(empty)
+			ratios = append(ratios, rates[1]/rates[0])
+		}
+		slices.Sort(ratios)
+		b.Logf("%s, %d writers: %.2f of an empty store's rate (%.2f to %.2f)", what, writers, ratios[1], ratios[0], ratios[2])
+		b.ReportMetric(ratios[1], fmt.Sprintf("%s-%d", what, writers))
+	}
+}
+
+func acceptFor(tb testing.TB, s *store.Store, p *pushes, writers int, for_ time.Duration) float64 {
+	tb.Helper()
+	var wg sync.WaitGroup
+	var n atomic.Int64
+	start := time.Now()
+	for range writers {
+		wg.Go(func() {
+			for time.Since(start) < for_ {
+				if _, err := s.Accept(context.Background(), p.next()); err != nil {
+					tb.Error(err)
+					return
+				}
+				n.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	return float64(n.Load()) / time.Since(start).Seconds()
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"docket/store/ci"
 )
@@ -166,7 +167,7 @@ func (s *Store) FinishRun(ctx context.Context, id string, attempt int, res Resul
 			return err
 		}
 		if res.Steps != nil {
-			r.Steps = res.Steps
+			r.Steps = slices.Clone(res.Steps)
 		}
 		if res.State == ci.Superseded && r.CancelRequested != nil {
 			r.SupersededBy = r.CancelRequested.ByRun
@@ -199,6 +200,12 @@ func (s *Store) Lost(ctx context.Context, id string, attempt int, requeue bool, 
 		}
 		if err := t.moveRun(r, to, reason); err != nil {
 			return err
+		}
+		if to == ci.Queued {
+			// It waits again, and a newer run may have come while it ran.
+			if err := t.listScope(r); err != nil {
+				return err
+			}
 		}
 		return t.decide(d)
 	})

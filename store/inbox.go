@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"docket/store/ci"
@@ -11,10 +13,10 @@ import (
 // first, and when the next one will be due (zero: none waits).
 func (s *Store) Jobs(now time.Time, limit int) (runs []ci.Run, next time.Time, err error) {
 	err = s.view(func(t *tx) error {
-		c := t.bucket(bucketStates).Cursor()
-		prefix := []byte{stateBytes[ci.Preparing]}
-		for k, _ := c.Seek(prefix); len(k) > 0 && k[0] == prefix[0] && len(runs) < limit; k, _ = c.Next() {
-			key := k[1:]
+		for _, key := range t.preparing() {
+			if len(runs) == limit {
+				return nil
+			}
 			r, err := decodeRun(key, t.get(bucketRuns, key))
 			if err != nil {
 				return err
@@ -30,6 +32,26 @@ func (s *Store) Jobs(now time.Time, limit int) (runs []ci.Run, next time.Time, e
 		return nil
 	})
 	return runs, next, err
+}
+
+// preparing returns the keys of the preparing runs in order of creation.
+func (t *tx) preparing() [][]byte {
+	type entry struct {
+		seq uint64
+		key []byte
+	}
+	var list []entry
+	c := t.bucket(bucketStates).Cursor()
+	letter := stateBytes[ci.Preparing]
+	for k, v := c.Seek([]byte{letter}); len(k) > 0 && k[0] == letter; k, v = c.Next() {
+		list = append(list, entry{fromBE64(v), k[1:]})
+	}
+	slices.SortFunc(list, func(a, b entry) int { return cmp.Compare(a.seq, b.seq) })
+	keys := make([][]byte, len(list))
+	for i, e := range list {
+		keys[i] = e.key
+	}
+	return keys
 }
 
 // Resolution is what an inbox worker found out about a preparing run.
@@ -55,6 +77,13 @@ func (s *Store) ResolveJob(ctx context.Context, id string, res Resolution) (ci.R
 }
 
 func (t *tx) resolve(r *ci.Run, res Resolution) error {
+	if r.Source.Commit == "" && res.Commit == "" {
+		return ci.Errorf(ci.CodeInternal, "run %s was to be resolved without a commit", r.ID)
+	}
+	before, err := t.spec(r.Spec)
+	if err != nil {
+		return err
+	}
 	if res.Spec != nil {
 		r.Spec = res.Spec.Digest()
 		if err := t.putSpec(r.Spec, res.Spec); err != nil {
@@ -66,6 +95,14 @@ func (t *tx) resolve(r *ci.Run, res Resolution) error {
 		return err
 	}
 	r.Steps, r.Internal.Job = pendingSteps(spec), nil
+	if before.Report != spec.Report { // it enters the lane, or leaves it; without a commit it is in none
+		if err := t.leaveLane(r, before); err != nil {
+			return err
+		}
+		if err := t.joinLane(r, spec); err != nil {
+			return err
+		}
+	}
 	if r.Source.Commit == "" {
 		r.Source.Commit = res.Commit
 		if err := t.fileRef(r); err != nil {

@@ -97,7 +97,7 @@ func (s *Store) prepareAcceptance(a *Acceptance) *acceptance {
 		ID: id.String(), Integration: id.Integration, Installation: id.Installation, Delivery: id.Delivery,
 		Event: d.Event, Action: e.Action, Outcome: outcome, Reason: reason, Repository: e.Repository,
 		Ref: e.Ref, Commit: e.Commit, BodySHA256: d.BodySHA256, BodyBytes: int64(len(d.Body)),
-		Secret: d.Secret, ReceivedAt: now,
+		Secret: d.Secret, ReceivedAt: now, PushedAt: e.PushedAt,
 		Verdicts: []ci.Verdict{{At: now, Outcome: outcome, Reason: reason}},
 	}
 	p.json = mustJSON(p.receipt)

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"docket/store/ci"
 )
@@ -51,6 +52,15 @@ func (t *tx) markScope(r *ci.Run, policy ci.SupersedePolicy) error {
 	return nil
 }
 
+// listScope puts a run's scope on the list whatever else is in it.
+func (t *tx) listScope(r *ci.Run) error {
+	key, ok := scopeKey(r)
+	if !ok {
+		return nil
+	}
+	return t.put(bucketScopes, key, be64(r.Internal.Seq))
+}
+
 // Scope is a scope that the scheduler has to decide on.
 type Scope struct {
 	Project string
@@ -90,10 +100,16 @@ func (t *tx) scope(k, v []byte) (Scope, error) {
 	}
 	sc.Project = string(k[:i])
 	hash, kind, name := fromBE64(k[i+1:]), k[i+9], string(k[i+10:])
-	moves, err := t.moves(sc.Project, kind, name, func(m move) bool { return m.scope == hash })
+	inScope := func(m move) bool { return m.scope == hash }
+	moves, err := t.moves(sc.Project, kind, name, inScope)
 	if err != nil {
 		return sc, err
 	}
+	alive, err := t.alive(sc.Project, kind, name, inScope)
+	if err != nil {
+		return sc, err
+	}
+	moves = withOlder(alive, moves)
 	for i, p := range pushesOf(sc.Project, moves) {
 		key := runKey(sc.Project, moves[i].number)
 		rv := t.get(bucketRuns, key)
@@ -107,6 +123,19 @@ func (t *tx) scope(k, v []byte) (Scope, error) {
 		sc.Moves = append(sc.Moves, ScopeMove{r, p})
 	}
 	return sc, nil
+}
+
+// withOlder puts those runs before the newest moves that wait though so many
+// came after them: all that wait is decided on.
+func withOlder(alive, moves []placed) []placed {
+	if len(moves) == 0 {
+		return alive
+	}
+	n := slices.IndexFunc(alive, func(p placed) bool { return p.number >= moves[0].number })
+	if n < 0 {
+		n = len(alive)
+	}
+	return append(slices.Clip(alive[:n]), moves...)
 }
 
 // Supersession is a decision that a run gives way.

@@ -134,8 +134,14 @@ func (v *verifier) identities() error {
 
 func (v *verifier) digests() error {
 	return v.each(bucketDigests, func(k, val []byte) error {
-		if v.t.get(bucketReceipts, val) == nil {
+		rec := v.t.get(bucketReceipts, val)
+		if rec == nil {
 			v.broken("digest %x points to receipt %d, which is missing", k, fromBE64(val))
+			return nil
+		}
+		r, err := decodeReceipt(rec)
+		if err == nil && !bytes.Equal(digestKey(r.PushedAt, r.BodySHA256), k) {
+			v.broken("digest %x points to receipt %s, whose digest it is not", k, r.ID)
 		}
 		return nil
 	})

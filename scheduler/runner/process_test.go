@@ -26,9 +26,9 @@ func TestLeftovers(t *testing.T) {
 	r, _ := mustRunner(t)
 	survived := filepath.Join(t.TempDir(), "survived")
 	for name, tt := range map[string]struct{ script, notice string }{
-		"a child in the background":       {"echo hi; (sleep 20; touch " + survived + ") & exit 0", "left 2 processes behind"},
-		"a child that ignores SIGTERM":    {"echo hi; (trap '' TERM HUP; sleep 20; touch " + survived + ") & sleep 0.2", "left 2 processes behind"},
-		"a double fork in a new session":  {"echo hi; (setsid sh -c '(sleep 20; touch " + survived + ") &' &) ; sleep 0.3", "left 2 processes behind"},
+		"a child in the background":       {"echo hi; (sleep 20; touch " + survived + ") & exit 0", "behind, now ended"},
+		"a child that ignores SIGTERM":    {"echo hi; (trap '' TERM HUP; sleep 20; touch " + survived + ") & sleep 0.2", "behind, now ended"},
+		"a double fork in a new session":  {"echo hi; (setsid sh -c '(sleep 20; touch " + survived + ") &' &) ; sleep 0.3", "behind, now ended"},
 		"one that closed its descriptors": {"echo hi; setsid sleep 20 </dev/null >/dev/null 2>&1 & sleep 0.2", "left 1 process behind"},
 		"one without an environment":      {"echo hi; env -i setsid sleep 20 & sleep 0.2", "left 1 process behind"},
 	} {
@@ -116,7 +116,7 @@ func TestStop(t *testing.T) {
 			10 * time.Second, nil, ci.Interrupted, "the server stopped (ended by SIGTERM)",
 		},
 		"a step that signals its supervisor": {
-			"kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; echo ready; sleep 20",
+			"kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; sleep 0.3; kill -0 $PPID; echo ready; sleep 20",
 			10 * time.Second, cancelled, ci.Cancelled, "cancelled by ann (ended by SIGTERM)",
 		},
 	} {
@@ -228,6 +228,7 @@ func (s *server) kill() {
 const stubborn = `trap '' TERM HUP INT
 (trap '' TERM; sleep 300) &
 (setsid sh -c 'trap "" TERM; (sleep 300) & wait' &)
+(cd /; setsid sh -c 'trap "" TERM; sleep 300' &)
 sleep 0.3; sh -c 'echo ready; exec sleep 300'`
 
 // Ensure that SIGKILL to the server leaves no process of its run, without any

@@ -28,6 +28,9 @@ type Receipt struct {
 	ReceivedAt   Time       `json:"received_at"`
 	Verdicts     []Verdict  `json:"verdicts"`
 	Twin         string     `json:"twin,omitempty"` // another receipt of the same push or bytes
+
+	// PushedAt is Event.PushedAt; with the digest it finds known bytes again.
+	PushedAt int64 `json:"pushed_at,omitempty"`
 }
 
 // Verdict is one judgement of a delivery under the configuration of its time.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -13,7 +12,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -237,6 +235,25 @@ func TestMirrorMended(t *testing.T) {
 	}
 }
 
+// Ensure that damage which only the checkout meets is mended too.
+func TestMirrorDamagedUnseen(t *testing.T) {
+	t.Parallel()
+	g := mustRepository(t)
+	r, data := mustRunner(t)
+	g.commit("old", "old")
+	mustSucceed(t, r, g.work(1, "true"))
+	packs, _ := filepath.Glob(filepath.Join(data, "mirrors/api.git/objects/pack/*.pack"))
+	g.commit("new", "new")
+	mustSucceed(t, r, g.work(2, "true"))
+	for _, p := range packs { // not the one that has the new commit
+		mustRemove(t, p)
+		mustWrite(t, p, "PACK")
+	}
+	if rec := mustSucceed(t, r, g.work(3, "cat old new")); rec.text(0) != "oldnew" {
+		t.Errorf("printed %q", rec.text(0))
+	}
+}
+
 func mustWrite(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -274,221 +291,6 @@ func TestHeadMismatch(t *testing.T) {
 			res, rec := carry(t, r, g.work(1, "echo built"))
 			if res.State != ci.Failed || !strings.Contains(res.Reason, tt.reason) || rec.text(0) != "" {
 				t.Errorf("got %+v, printed %q", res, rec.text(0))
-			}
-		})
-	}
-}
-
-// Ensure that a remote which never answers, refuses, or is missing ends the
-// run in time, with the reason, and that nobody is asked for a password.
-func TestRemoteTrouble(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	var flaky atomic.Int64
-	answer := func(code int) string {
-		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			flaky.Add(1)
-			w.Header().Set("WWW-Authenticate", `Basic realm="x"`)
-			w.WriteHeader(code)
-		}))
-		t.Cleanup(srv.Close)
-		return srv.URL
-	}
-	askpass := filepath.Join(t.TempDir(), "askpass")
-	asked := askpass + ".asked"
-	mustWrite(t, askpass, "#!/bin/sh\ntouch "+asked+"\necho x\n")
-	for _, name := range []string{"GIT_ASKPASS", "SSH_ASKPASS"} {
-		t.Setenv(name, askpass)
-	}
-	commit := strings.Repeat("1", 40)
-	for name, tt := range map[string]struct {
-		url, reason string
-		tries       int64
-	}{
-		"silence":          {"http://" + silent.Addr().String() + "/x.git", "did not end within 1s", 0},
-		"401":              {answer(401) + "/x.git", "refused access", 0},
-		"401 and a token":  {strings.Replace(answer(401), "://", "://user:hidden-token@", 1) + "/x.git", "refused access", 0},
-		"403":              {answer(403) + "/x.git", "refused access", 0},
-		"404":              {answer(404) + "/x.git", "there is no repository at", 0},
-		"500":              {answer(500) + "/x.git", "cannot fetch from", 2},
-		"no such path":     {"/nonexistent/x.git", "there is no repository at", 0},
-		"ext":              {"ext::sh -c touch% pwned", "is not one that docket uses", 0},
-		"an option":        {"--upload-pack=touch pwned", "is not one that docket uses", 0},
-		"an option to ssh": {"ssh://-oProxyCommand=touch/x", "is not one that docket uses", 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r, _ := mustRunner(t, func(o *runner.Options) {
-				o.FetchTimeout = 10 * time.Second
-				if name == "silence" {
-					o.FetchTimeout = time.Second
-				}
-			})
-			flaky.Store(0)
-			start := time.Now()
-			res, rec := carry(t, r, workOf(tt.url, commit, 1, "true"))
-			all := res.Reason + fmt.Sprint(rec.notices) + rec.text(-1)
-			if res.State != ci.Failed || !strings.Contains(res.Reason, tt.reason) || strings.Contains(all, "hidden-token") {
-				t.Errorf("got %+v; %s", res, all)
-			}
-			if d := time.Since(start); d > 8*time.Second {
-				t.Errorf("it took %s", d)
-			}
-			if flaky.Load() < tt.tries {
-				t.Errorf("it was tried %d times", flaky.Load())
-			}
-			if _, err := r.Resolve(context.Background(), tt.url, "refs/heads/main"); err == nil || ci.CodeOf(err) == ci.CodeNotFound || strings.Contains(err.Error(), "hidden-token") {
-				t.Errorf("Resolve: %v", err)
-			}
-		})
-	}
-	if _, err := os.Stat(asked); err == nil {
-		t.Error("somebody was asked for a password")
-	}
-}
-
-// Ensure that a remote which fails for a moment is asked again.
-func TestTemporaryFailure(t *testing.T) {
-	t.Parallel()
-	g := mustRepository(t)
-	var sent, calls atomic.Int64
-	healthy := backend(t, g, 2, &sent)
-	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if calls.Add(1) == 1 {
-			w.WriteHeader(http.StatusBadGateway)
-			return
-		}
-		healthy(w, r)
-	}))
-	defer srv.Close()
-	r, _ := mustRunner(t)
-	mustSucceed(t, r, workOf(srv.URL+"/remote.git", g.head(), 1, "true"))
-}
-
-// Ensure that the host's and an earlier step's git configuration does
-// nothing, and that credentials stay out of the workspace.
-func TestHostileConfiguration(t *testing.T) {
-	g := mustRepository(t)
-	home := t.TempDir()
-	hooks := filepath.Join(home, "hooks")
-	mustWrite(t, filepath.Join(hooks, "post-checkout"), "#!/bin/sh\ntouch "+home+"/hooked\n")
-	mustWrite(t, filepath.Join(hooks, "reference-transaction"), "#!/bin/sh\ntouch "+home+"/hooked\n")
-	mustWrite(t, filepath.Join(home, ".gitconfig"), "[core]\n\thooksPath = "+hooks+"\n\tautocrlf = true\n\tfsmonitor = touch "+home+"/hooked\n[url \"/elsewhere/\"]\n\tinsteadOf = /\n[protocol]\n\tallow = never\n")
-	t.Setenv("HOME", home)
-	t.Setenv("GIT_CONFIG_GLOBAL", filepath.Join(home, ".gitconfig"))
-	t.Setenv("GIT_DIR", "/nonexistent")
-	t.Setenv("GIT_CONFIG_COUNT", "1")
-	t.Setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
-	t.Setenv("GIT_CONFIG_VALUE_0", hooks)
-	r, _ := mustRunner(t)
-	first := mustSucceed(t, r, g.work(1, `od -c README | head -1; git config --global core.hooksPath `+hooks+`; echo dirt >>README; echo x >.git/index.lock; git config --list --show-origin | grep -c hooksPath || true`))
-	if !strings.Contains(first.text(0), `h   e   l   l   o  \n`) {
-		t.Errorf("printed %q", first.text(0))
-	}
-	second := mustSucceed(t, r, g.work(2, `cat README; git config --global core.hooksPath || echo none`))
-	if second.text(0) != "hello\nnone\n" {
-		t.Errorf("printed %q", second.text(0))
-	}
-	if _, err := os.Stat(home + "/hooked"); err == nil {
-		t.Error("a hook ran")
-	}
-}
-
-// Ensure that a remote which another user owns can be used where it is
-// configured, and that no other directory is trusted with it.
-func TestOwnership(t *testing.T) {
-	t.Parallel()
-	if os.Geteuid() != 0 {
-		return // only root can give files away
-	}
-	g := mustRepository(t)
-	if err := filepath.WalkDir(filepath.Dir(g.bare), func(p string, _ os.DirEntry, err error) error {
-		if err == nil && strings.HasPrefix(p, g.bare) {
-			err = syscall.Lchown(p, 12345, 12345)
-		}
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	r, _ := mustRunner(t)
-	rec := mustSucceed(t, r, workOf(g.bare, g.head(), 1, "git log -1 --format=%H"))
-	if strings.TrimSpace(rec.text(0)) != g.head() {
-		t.Errorf("printed %q", rec.text(0))
-	}
-}
-
-// Ensure that refs resolve to exactly what they name.
-func TestResolve(t *testing.T) {
-	t.Parallel()
-	g := mustRepository(t)
-	r, data := mustRunner(t)
-	head := g.head()
-	g.git("tag", "-a", "-m", "x", "v1")
-	g.git("tag", "-a", "-m", "x", "v2", "v1") // a tag of a tag
-	g.git("tag", "light")
-	g.git("push", "-q", "origin", "--tags")
-	second := g.commit("f", "x")
-	g.git("push", "-q", "origin", "HEAD:refs/heads/refs/heads/other")
-	g.git("push", "-q", "origin", "HEAD:refs/pull/7/head")
-	for ref, want := range map[string]string{
-		"refs/heads/main": second, "refs/tags/v1": head, "refs/tags/v2": head, "refs/tags/light": head, "refs/pull/7/head": second,
-		"refs/heads/refs/heads/other": second,
-	} {
-		if got, err := r.Resolve(context.Background(), g.bare, ref); got != want || err != nil {
-			t.Errorf("%s resolved to %s, %v; want %s", ref, got, err, want)
-		}
-	}
-	_, err := r.Resolve(context.Background(), g.bare, "refs/heads/other")
-	if ci.CodeOf(err) != ci.CodeNotFound || ci.MessageOf(err) != "branch other does not exist in "+g.bare {
-		t.Errorf("a branch that is not there: %v", err)
-	}
-	for _, ref := range []string{"main", "refs/heads/a b", "refs/heads/*", "refs/heads/a..b", "--upload-pack=x", "refs/heads/x.lock", "refs/heads/", "refs/heads/a:b", "refs/heads/a\nb"} {
-		if _, err := r.Resolve(context.Background(), g.bare, ref); ci.CodeOf(err) != ci.CodeInvalid {
-			t.Errorf("%q: %v", ref, err)
-		}
-	}
-	if left, _ := os.ReadDir(filepath.Join(data, "workspaces", ".scratch")); len(left) > 0 {
-		t.Errorf("left are %v", left)
-	}
-}
-
-// Ensure that a file is read at the exact commit, and only a file.
-func TestReadFile(t *testing.T) {
-	t.Parallel()
-	g := mustRepository(t)
-	r, _ := mustRunner(t)
-	first := g.commit("dir/.docket.yml", "first")
-	if err := os.Symlink("/etc/passwd", filepath.Join(g.dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	second := g.commit("dir/.docket.yml", "second")
-	for name, tt := range map[string]struct {
-		commit, path string
-		limit        int64
-		want         string
-		code         ci.Code
-	}{
-		"the first commit":   {first, "dir/.docket.yml", 100, "first", ""},
-		"the second":         {second, "dir/.docket.yml", 6, "second", ""},
-		"over the limit":     {second, "dir/.docket.yml", 5, "", ci.CodeTooLarge},
-		"missing":            {first, "link", 100, "", ci.CodeNotFound},
-		"a symbolic link":    {second, "link", 100, "", ci.CodeInvalid},
-		"through a link":     {second, "link/x", 100, "", ci.CodeNotFound},
-		"a directory":        {second, "dir", 100, "", ci.CodeInvalid},
-		"outside":            {second, "../x", 100, "", ci.CodeInvalid},
-		"absolute":           {second, "/etc/passwd", 100, "", ci.CodeInvalid},
-		"a pattern":          {second, "dir/*", 100, "", ci.CodeNotFound},
-		"magic":              {second, ":(glob)**", 100, "", ci.CodeNotFound},
-		"an option":          {second, "--help", 100, "", ci.CodeNotFound},
-		"no commit":          {"main", "README", 100, "", ci.CodeInvalid},
-		"a commit not there": {strings.Repeat("1", 40), "README", 100, "", ci.CodeNotFound},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := r.ReadFile(context.Background(), "api", g.bare, "refs/heads/main", tt.commit, tt.path, tt.limit)
-			if string(got) != tt.want || ci.CodeOf(err) != tt.code {
-				t.Errorf("read %q, %v", got, err)
 			}
 		})
 	}
@@ -540,30 +342,5 @@ func TestTagsAndLineEndings(t *testing.T) {
 	rec := mustSucceed(t, r, g.work(2, "git describe --exact-match --tags; git tag"))
 	if rec.text(0) != "moves/now\nmoves/now\nv1\n" {
 		t.Errorf("printed %q", rec.text(0))
-	}
-}
-
-// Ensure that a stop ends a fetch that hangs.
-func TestStopWhileFetching(t *testing.T) {
-	t.Parallel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer silent.Close()
-	r, _ := mustRunner(t)
-	ctx, cancel := context.WithCancelCause(context.Background())
-	done := make(chan runner.Result, 1)
-	go func() {
-		done <- r.Carry(ctx, workOf("http://"+silent.Addr().String()+"/x", strings.Repeat("1", 40), 1, "true"), newRecorder())
-	}()
-	c, err := silent.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	cancel(&runner.Stop{State: ci.Cancelled, Reason: "enough"})
-	if res := <-done; res.State != ci.Cancelled || res.Reason != "enough (ended by SIGTERM)" || res.Steps[0].State != ci.StepSkipped {
-		t.Errorf("got %+v", res)
 	}
 }

@@ -1,0 +1,247 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"time"
+
+	"docket/store/ci"
+)
+
+// metaPruned is where the last look through the idempotency keys ended.
+var metaPruned = []byte("pruned")
+
+// Pruned is what one call of Prune removed.
+type Pruned struct {
+	Runs                                   []string // their logs are the caller's to remove
+	Receipts, Entries, Decisions, Requests int
+}
+
+// None reports whether nothing was left to remove.
+func (p Pruned) None() bool {
+	return len(p.Runs)+p.Receipts+p.Entries+p.Decisions+p.Requests == 0
+}
+
+// Prune removes what ended before a time, oldest first and at most limit of
+// each kind, in one write: call it again and again, so that space is freed
+// steadily. What is alive stays, and so does each project's newest run, which
+// numbers are counted from. A delivery id is forgotten with its receipt: keep
+// receipts longer than any provider redelivers.
+func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (p Pruned, err error) {
+	err = s.update(ctx, func(t *tx) error {
+		p = Pruned{}
+		for _, part := range []func(time.Time, int, *Pruned) error{
+			t.pruneRuns, t.pruneReceipts, t.pruneEntries, t.pruneDecisions, t.pruneRequests,
+		} {
+			if err := part(before, limit, &p); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return p, err
+}
+
+// oldest calls fn on a bucket's first keys until fn says stop. fn says which
+// ones to remove; removing waits until the cursor is done.
+func (t *tx) oldest(bucket int, prefix []byte, limit int, fn func(k, v []byte) (remove, stop bool, err error)) (keys [][]byte, err error) {
+	c := t.bucket(bucket).Cursor()
+	looked := 0
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && len(keys) < limit && looked < 4*limit; k, v = c.Next() {
+		looked++
+		remove, stop, err := fn(k, v)
+		if err != nil {
+			return nil, err
+		}
+		if stop {
+			break
+		}
+		if remove {
+			keys = append(keys, bytes.Clone(k))
+		}
+	}
+	return keys, nil
+}
+
+func (t *tx) pruneRuns(before time.Time, limit int, p *Pruned) error {
+	for _, project := range t.projects() {
+		prefix := projectPrefix(project)
+		newest, _ := last(t.bucket(bucketRuns).Cursor(), prefix)
+		newest = bytes.Clone(newest)
+		var runs []ci.Run
+		_, err := t.oldest(bucketRuns, prefix, limit-len(p.Runs), func(k, v []byte) (bool, bool, error) {
+			if bytes.Equal(k, newest) {
+				return false, true, nil
+			}
+			if !runState(v).Final() {
+				return false, false, nil
+			}
+			r, err := decodeRun(k, v)
+			if err != nil || !r.FinishedAt.Before(before) {
+				return false, err == nil, err
+			}
+			runs = append(runs, r)
+			return true, false, nil
+		})
+		if err != nil {
+			return err
+		}
+		for i := range runs {
+			if err := t.removeRun(&runs[i]); err != nil {
+				return err
+			}
+			p.Runs = append(p.Runs, runs[i].ID)
+		}
+	}
+	return nil
+}
+
+func (t *tx) removeRun(r *ci.Run) error {
+	type place struct {
+		bucket int
+		key    []byte
+	}
+	places := []place{
+		{bucketRuns, runKey(r.Project, r.Number)},
+		{bucketStates, stateKey(r.State, r.Project, r.Number)},
+	}
+	if kind, name, ok := refOf(r); ok {
+		places = append(places, place{bucketRefs, refKey(r.Project, kind, name, r.Number)})
+		if kind == refPullRequest && r.Source.Branch != "" {
+			places = append(places, place{bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number)})
+		}
+	}
+	if key := forkKey(r.Project, r.Source.Commit); r.Fork && string(t.get(bucketForks, key)) == r.ID {
+		places = append(places, place{bucketForks, key})
+	}
+	for _, x := range places {
+		if err := t.delete(x.bucket, x.key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tx) pruneReceipts(before time.Time, limit int, p *Pruned) error {
+	var list []ci.Receipt
+	keys, err := t.oldest(bucketReceipts, nil, limit, func(_, v []byte) (bool, bool, error) {
+		r, err := decodeReceipt(v)
+		if err != nil || !r.ReceivedAt.Before(before) {
+			return false, err == nil, err
+		}
+		for _, id := range r.Runs {
+			if _, err := t.run(id); err == nil {
+				return false, false, nil // its run is still there
+			}
+		}
+		list = append(list, r)
+		return true, false, nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, key := range keys {
+		if err := t.removeReceipt(key, &list[i]); err != nil {
+			return err
+		}
+		p.Receipts++
+	}
+	return nil
+}
+
+func (t *tx) removeReceipt(key []byte, r *ci.Receipt) error {
+	if digest := digestKey(r.PushedAt, r.BodySHA256); bytes.Equal(t.get(bucketDigests, digest), key) {
+		if err := t.delete(bucketDigests, digest); err != nil {
+			return err
+		}
+	}
+	if err := t.delete(bucketIdentities, identityKey(r.ReceiptID())); err != nil {
+		return err
+	}
+	if err := t.delete(bucketBodies, key); err != nil {
+		return err
+	}
+	return t.delete(bucketReceipts, key)
+}
+
+func (t *tx) pruneEntries(before time.Time, limit int, p *Pruned) error {
+	keys, err := t.oldest(bucketOutbox, nil, limit, func(k, v []byte) (bool, bool, error) {
+		if len(v) > 0 && v[0] != outboxLetters[ci.OutboxSent] && v[0] != outboxLetters[ci.OutboxSkipped] {
+			return false, false, nil
+		}
+		e, err := decodeEntry(fromBE64(k), v)
+		if err != nil || !e.FinishedAt.Before(before) {
+			return false, err == nil, err
+		}
+		return true, false, nil
+	})
+	if err != nil {
+		return err
+	}
+	p.Entries = len(keys)
+	return t.deleteAll(bucketOutbox, keys)
+}
+
+func (t *tx) pruneDecisions(before time.Time, limit int, p *Pruned) error {
+	var list []ci.Decision
+	keys, err := t.oldest(bucketDecisions, nil, limit, func(_, v []byte) (bool, bool, error) {
+		d, err := decodeJSON[ci.Decision]("decision", v)
+		if err != nil || !d.At.Before(before) {
+			return false, err == nil, err
+		}
+		list = append(list, d)
+		return true, false, nil
+	})
+	if err != nil {
+		return err
+	}
+	for i, d := range list {
+		for _, run := range []string{d.Run, d.OtherRun} {
+			if err := t.delete(bucketRunDecisions, runDecisionKey(run, fromBE64(keys[i]))); err != nil {
+				return err
+			}
+		}
+	}
+	p.Decisions = len(keys)
+	return t.deleteAll(bucketDecisions, keys)
+}
+
+// pruneRequests looks through the idempotency keys a piece at a time: they
+// are in no order of time.
+func (t *tx) pruneRequests(before time.Time, limit int, p *Pruned) error {
+	c := t.bucket(bucketRequests).Cursor()
+	k, v := c.Seek(t.get(bucketMeta, metaPruned))
+	var keys [][]byte
+	var at []byte
+	for looked := 0; k != nil && looked < limit; k, v = c.Next() {
+		looked++
+		rec, err := decodeJSON[answerRecord]("request", v)
+		if err != nil {
+			return err
+		}
+		if rec.At.Before(before) {
+			keys = append(keys, bytes.Clone(k))
+		}
+		at = append(bytes.Clone(k), 0)
+	}
+	if k == nil {
+		at = nil // begin again
+	}
+	p.Requests = len(keys)
+	if err := t.deleteAll(bucketRequests, keys); err != nil || at == nil && t.get(bucketMeta, metaPruned) == nil {
+		return err
+	}
+	if at == nil {
+		return t.delete(bucketMeta, metaPruned)
+	}
+	return t.put(bucketMeta, metaPruned, at)
+}
+
+func (t *tx) deleteAll(bucket int, keys [][]byte) error {
+	for _, k := range keys {
+		if err := t.delete(bucket, k); err != nil {
+			return err
+		}
+	}
+	return nil
+}
