@@ -88,7 +88,12 @@ func (s *Scheduler) resolve(ctx context.Context, r ci.Run) (res store.Resolution
 	}
 	commit := r.Source.Commit
 	if job := r.Internal.Job; job.Resolve && commit == "" {
-		if commit, err = s.Runner.Resolve(ctx, spec.CloneURL, r.Source.Ref); err != nil {
+		if job.Object != "" {
+			commit, err = s.Runner.Peel(ctx, spec.CloneURL, r.Source.Ref, job.Object)
+		} else {
+			commit, err = s.Runner.Resolve(ctx, spec.CloneURL, r.Source.Ref)
+		}
+		if err != nil {
 			return giveUp(err)
 		}
 		res.Commit = commit

@@ -30,6 +30,7 @@ const (
 type Runner interface {
 	Carry(ctx context.Context, w runner.Work, rec runner.Recorder) runner.Result
 	Resolve(ctx context.Context, cloneURL, ref string) (commit string, err error)
+	Peel(ctx context.Context, cloneURL, ref, object string) (commit string, err error)
 	ReadFile(ctx context.Context, project, cloneURL, ref, commit, file string, limit int64) ([]byte, error)
 	Reap(ctx context.Context, run ci.Run) (killed int, err error)
 	Remove(run ci.Run) error
@@ -153,6 +154,7 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 		wait = min(wait, max(next.Sub(s.Now()), time.Millisecond))
 	}
 	s.report("claim", s.claim(ctx, work))
+	s.report("retention", s.prune(ctx))
 	s.lastScan.Store(s.Now().UnixMilli())
 	return wait
 }

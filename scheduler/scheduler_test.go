@@ -71,6 +71,10 @@ func (s *stage) Carry(ctx context.Context, w runner.Work, rec runner.Recorder) r
 
 func (s *stage) Resolve(_ context.Context, _, ref string) (string, error) { return s.resolve(ref) }
 
+func (s *stage) Peel(_ context.Context, _, ref, object string) (string, error) {
+	return s.resolve(ref + " " + object)
+}
+
 func (s *stage) ReadFile(_ context.Context, _, _, ref, commit, path string, _ int64) ([]byte, error) {
 	return s.readFile(ref, commit, path)
 }
@@ -442,6 +446,31 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
+// Ensure that an annotated tag's own object is peeled: its run is of the
+// commit, and never of the tag object.
+func TestPrepare_AnnotatedTag(t *testing.T) {
+	s := storetest.MustOpen(t)
+	h := open(t, s, func(_ *scheduler.Options, c *ci.Config) { c.Limits.ConcurrentRuns = 0 })
+	h.stage.resolve = func(ref string) (string, error) {
+		if ref != "refs/tags/v1 "+commit(40) {
+			return "", fmt.Errorf("asked for %s", ref)
+		}
+		return commit(41), nil
+	}
+	id := request(t, s, "tag", ci.Job{Resolve: true}, func(d *ci.Draft) {
+		d.Spec.Report = true
+		d.Source = ci.Source{Repository: "acme/api", Ref: "refs/tags/v1", Tag: "v1", Commit: commit(40)}
+	})
+	r := h.waitState(id, ci.Queued)
+	if r.Source.Commit != commit(41) {
+		t.Fatalf("commit %s", r.Source.Commit)
+	}
+	list, _, err := s.Entries("", store.Page{})
+	if err != nil || len(list) != 1 || !strings.HasSuffix(list[0].Target, commit(41)) {
+		t.Fatalf("entries %+v, %v", list, err)
+	}
+}
+
 // Ensure that the pipeline file is read at the run's commit, that a fork's
 // pull request uses the base's, and that a mistake in it fails the run with
 // its place.
@@ -611,4 +640,31 @@ func TestEnd_SurvivesAStoreThatTakesNoWrites(t *testing.T) {
 	full = false
 	mu.Unlock()
 	h.waitState(id, ci.Succeeded)
+}
+
+// Ensure that what ended before the retention goes by itself, log and all.
+func TestRetention(t *testing.T) {
+	s := storetest.MustOpen(t)
+	first, second := push(t, s, "api", -1, 1), ""
+	var mu sync.Mutex
+	ahead := time.Duration(0)
+	h := open(t, s, func(o *scheduler.Options, c *ci.Config) {
+		c.Retention, c.ScanInterval = time.Hour, 10*time.Millisecond
+		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(ahead) }
+	})
+	h.nextStarted()
+	h.stage.end(first) <- succeeded()
+	h.waitState(first, ci.Succeeded)
+	second = push(t, s, "api", 1, 2)
+	h.nextStarted()
+	h.stage.end(second) <- succeeded()
+	h.waitState(second, ci.Succeeded)
+	mu.Lock()
+	ahead = 2 * time.Hour
+	mu.Unlock()
+	poll(t, "the old run is removed", func() bool { _, err := s.Run(first); return ci.CodeOf(err) == ci.CodeNotFound })
+	poll(t, "its log is removed", func() bool { _, err := s.Logs().Open(first, 1); return ci.CodeOf(err) == ci.CodeNotFound })
+	if _, err := s.Run(second); err != nil {
+		t.Fatalf("the newest run: %v", err)
+	}
 }

@@ -91,13 +91,7 @@ func (a *app) exit(err error) int {
 
 // sentence is what a person at the terminal reads of an error: unlike a
 // client of the API they may see its cause.
-func sentence(err error) string {
-	var e *ci.Error
-	if errors.As(err, &e) {
-		return e.Error()
-	}
-	return err.Error()
-}
+func sentence(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // summary says how many faults there are and what to do.
 func (e *ConfigError) summary() string {

@@ -32,6 +32,10 @@ const (
 	defaultGrace          = 10 * time.Second
 )
 
+// minRetention is longer than any provider redelivers a webhook (GitHub keeps
+// deliveries for three days): a delivery id must not be forgotten before.
+const minRetention = 7 * 24 * time.Hour
+
 // Load reads and checks a configuration with its secrets. Relative paths in
 // it begin at the file's directory; getenv answers for secrets from the
 // environment. The error is a *ConfigError with every fault of the file.
@@ -106,6 +110,7 @@ func (l *loader) config(root ast.Node, cfg *ci.Config) {
 	}
 	cfg.Listen = l.listen(o)
 	cfg.Limits = l.limits(o)
+	cfg.Retention = l.retention(o)
 	cfg.ShutdownGrace = o.duration("shutdown_grace", defaultShutdownGrace, time.Millisecond, 24*time.Hour)
 	cfg.ScanInterval = o.duration("scan_interval", defaultScanInterval, 10*time.Millisecond, time.Hour)
 	cfg.AdminToken = l.secret(o, "admin_token", secretHeader)
@@ -193,6 +198,18 @@ func (l *loader) words(o *object, key string, words ...string) (list []string) {
 		list = append(list, w)
 	}
 	return list
+}
+
+// retention returns how long what has ended is kept; 0 is for ever.
+func (l *loader) retention(o *object) time.Duration {
+	if !o.has("retention") {
+		return 0
+	}
+	ro := l.object(o.field("retention"), sectionRetention, "retention")
+	if ro == nil || !ro.need("runs", "2160h") {
+		return 0
+	}
+	return ro.duration("runs", 0, minRetention, 100*365*24*time.Hour)
 }
 
 func (l *loader) limits(o *object) ci.Limits {

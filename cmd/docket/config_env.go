@@ -14,15 +14,10 @@ func envName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_
 
 func inputName() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]*$`) }
 
-// reservedEnv reports whether docket sets a variable itself in every step.
-func reservedEnv(name string) bool {
-	return name == "CI" || name == "HOME" || name == "DOCKET" || strings.HasPrefix(name, "DOCKET_")
-}
-
 // reservedInput reports whether a variable decides what a shell, the loader
 // or git executes: the operator may set it, a request may not.
 func reservedInput(name string) bool {
-	return reservedEnv(name) || slices.Contains([]string{"PATH", "LANG", "SHELL", "IFS", "ENV", "BASH_ENV", "PWD"}, name) ||
+	return ci.ReservedVariable(name) || slices.Contains([]string{"PATH", "LANG", "SHELL", "IFS", "ENV", "BASH_ENV", "PWD", "TMPDIR"}, name) ||
 		strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "GIT_")
 }
 
@@ -78,7 +73,7 @@ func (v *variables) names(o *object, key string) []entry {
 		switch {
 		case !envName().MatchString(e.name):
 			v.r.at(e.key, "%s: %s: %q cannot be the name of a variable; use letters, digits and _", v.what, key, e.name)
-		case reservedEnv(e.name):
+		case ci.ReservedVariable(e.name):
 			v.r.at(e.key, "%s: %s: docket sets %s itself in every step; choose another name", v.what, key, e.name)
 		default:
 			v.claim(e.key, e.name, key)

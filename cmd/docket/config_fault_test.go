@@ -163,6 +163,7 @@ func TestFaultsOfProjects(t *testing.T) {
 		"a step without run": {bare("steps: [{name: a}]"), []string{"8:13: the project api: the step a has no run; add one"}},
 		"a blank run":        {bare("steps: [{name: a, run: ' '}]"), []string{"8:28: the project api: the step a: run is empty; write the commands"}},
 		"steps named alike":  {bare("steps: [{name: a, run: x}, {name: a, run: y}]"), []string{`8:39: the step "a" is given twice, first in line 8; `}},
+		"a step named @":     {bare("steps: [{name: '@checkout', run: x}]"), []string{`8:20: the project api: a step cannot be named "@checkout"; `}},
 		"deploy of text":     {bare("steps: [{name: a, run: x, deploy: yes}]"), []string{"8:39: the project api: the step a: deploy must be true or false, but this is text"}},
 		"an unknown step key": {bare("steps: [{name: a, run: x, depoy: true}]"), []string{
 			`8:31: the project api: a step has no key "depoy" (did you mean "deploy"?); the keys are name, run, deploy`,
@@ -188,7 +189,8 @@ func TestFaultsOfProjects(t *testing.T) {
 		"on of text":         {p("on: push"), []string{"9:9: the project api: on must be a mapping of keys to values, but this is text"}},
 		"on.push of text":    {p("on: {push: main}"), []string{"9:16: the project api: on: push must be a mapping of keys to values, but this is text"}},
 		"a broken pattern":   {p("on: {push: {branches: [main, 'rel[ease']}}"), []string{`9:34: the project api: on: push: branches: the pattern "rel[ease" does not parse; `}},
-		"a negative pattern": {p("on: {push: {branches: ['!main']}}"), []string{`9:28: the project api: on: push: branches: the pattern "!main" begins with !`}},
+		"a negative pattern": {p("on: {push: {branches: ['!main']}}"), []string{`9:28: the project api: on: push: branches: the pattern "!main" is the first and takes away what none before it let in; `}},
+		"a broken exclusion": {p("on: {push: {branches: ['**', '!a[']}}"), []string{`9:34: the project api: on: push: branches: the pattern "!a[" does not parse; `}},
 		"a full ref":         {p("on: {push: {tags: [refs/tags/v1]}}"), []string{`9:24: the project api: on: push: tags: the pattern "refs/tags/v1" begins with refs/; `}},
 		"no patterns":        {p("on: {pull_request: {branches: []}}"), []string{"9:35: the project api: on: pull_request: branches is an empty list, which nothing matches; "}},
 		"one text for many":  {p("on: {push: {branches: main}}"), []string{"9:27: the project api: on: push: branches must be a list, but this is text"}},

@@ -7,6 +7,7 @@ const (
 	sectionTop         section = "docket.yaml"
 	sectionListen      section = "listen"
 	sectionLimits      section = "limits"
+	sectionRetention   section = "retention"
 	sectionIntegration section = "integrations"
 	sectionProject     section = "projects"
 	sectionOn          section = "on"
@@ -23,10 +24,11 @@ const (
 // in. The commented example names them all.
 func configKeys() map[section][]string {
 	return map[section][]string{
-		sectionTop: {"data_dir", "public_url", "listen", "limits", "shutdown_grace", "scan_interval",
+		sectionTop: {"data_dir", "public_url", "listen", "limits", "retention", "shutdown_grace", "scan_interval",
 			"admin_token", "integrations", "projects"},
 		sectionListen:      {"address", "serve"},
 		sectionLimits:      {"body", "concurrent_runs", "log", "free_space"},
+		sectionRetention:   {"runs"},
 		sectionIntegration: {"name", "provider", "api_url", "webhook_secrets", "installations", "token"},
 		sectionProject: {"name", "integration", "repository", "repository_id", "clone_url", "default_branch", "on",
 			"supersede", "on_interrupt", "replays", "git", "timeout", "grace", "inputs", "env", "secrets",

@@ -54,12 +54,12 @@ func (l *loader) patterns(o *object, key string) (list []string) {
 	if _, isList := l.resolve(o.field(key)).(*ast.SequenceNode); isList && len(nodes) == 0 {
 		o.at(key, "%s: %s is an empty list, which nothing matches; name patterns, or remove the key", o.what, key)
 	}
-	for _, n := range nodes {
+	for i, n := range nodes {
 		s, ok := l.text(n, o.what+": "+key)
 		if !ok {
 			continue
 		}
-		if trouble := patternTrouble(s); trouble != "" {
+		if trouble := patternTrouble(s, i == 0); trouble != "" {
 			l.at(n, "%s: %s: the pattern %q %s", o.what, key, s, trouble)
 			continue
 		}
@@ -69,15 +69,17 @@ func (l *loader) patterns(o *object, key string) (list []string) {
 }
 
 // patternTrouble says why a glob pattern cannot match a branch or tag, or "".
-func patternTrouble(s string) string {
+// With ! before it a pattern takes away what an earlier one let in.
+func patternTrouble(s string, first bool) string {
+	glob, exclude := strings.CutPrefix(s, "!")
 	switch {
-	case s == "":
+	case glob == "":
 		return "is empty; write one, as in main or release/**"
-	case strings.HasPrefix(s, "!"):
-		return "begins with !, and patterns cannot exclude; name what shall match"
-	case strings.HasPrefix(s, "refs/"):
+	case exclude && first:
+		return `is the first and takes away what none before it let in; put one before it, as in "**"`
+	case strings.HasPrefix(glob, "refs/"):
 		return "begins with refs/; write the short name, as in main or v*"
-	case !doublestar.ValidatePattern(s):
+	case !doublestar.ValidatePattern(glob):
 		return "does not parse; check its brackets, braces and backslashes"
 	}
 	return ""

@@ -176,7 +176,8 @@ func (l *loader) work(o *object, p *ci.Project) {
 	}
 }
 
-// maxStepName bounds a step's name, which logs and pages show.
+// maxStepName bounds a step's name, which logs and pages show. With an @ at
+// its start it would be one of docket's own parts of a log.
 const maxStepName = 100
 
 // maxScript bounds a step's script, which every run's frozen spec holds.
@@ -192,8 +193,8 @@ func (l *loader) step(n ast.Node, what string, names *named) (ci.Step, bool) {
 		o.emptyText("name")
 		return s, false
 	}
-	if strings.TrimSpace(s.Name) != s.Name || hasControl(s.Name) || len(s.Name) > maxStepName {
-		o.at("name", "%s: a step cannot be named %q; use at most %d bytes on one line, without blanks at the ends", what, s.Name, maxStepName)
+	if strings.TrimSpace(s.Name) != s.Name || hasControl(s.Name) || len(s.Name) > maxStepName || s.Name[0] == '@' {
+		o.at("name", "%s: a step cannot be named %q; use at most %d bytes on one line, without blanks at the ends or an @ at the start", what, s.Name, maxStepName)
 	}
 	o.what = fmt.Sprintf("%s: the step %s", what, s.Name)
 	names.once(l.reader, o.field("name"), s.Name)

@@ -59,6 +59,7 @@ func TestExampleConfiguration(t *testing.T) {
 		Listen:    []ci.Listen{{Address: "127.0.0.1:8080"}, {Address: "0.0.0.0:9000", Serve: []string{"hooks"}}},
 		Limits:    ci.Limits{Body: 25 << 20, ConcurrentRuns: 2, Log: 16 << 20, FreeSpace: 1 << 30},
 
+		Retention:     8760 * time.Hour,
 		ShutdownGrace: 30 * time.Second,
 		ScanInterval:  5 * time.Second,
 		AdminToken:    secret("admin.token"),
@@ -148,7 +149,7 @@ projects:
     integration: github
     repository: Acme/API.git
     default_branch: 1.10
-    on: {push: , pull_request: {}}
+    on: {push: {branches: ["**", "!wip/**"]}, pull_request: }
     env: &env {VERSION: 1.10, ON: yes, FLAG: true, HEX: 0x1F}
     steps:
       - name: multi
@@ -172,7 +173,7 @@ projects:
 		"repository":   cmp.Diff("Acme/API", one.Repository),
 		"clone_url":    cmp.Diff("https://github.com/Acme/API.git", one.CloneURL),
 		"run":          cmp.Diff("a\nb\n", one.Steps[0].Run),
-		"on":           cmp.Diff(ci.On{Push: &ci.OnPush{}, PullRequest: &ci.OnPullRequest{}}, one.On),
+		"on":           cmp.Diff(ci.On{Push: &ci.OnPush{Branches: []string{"**", "!wip/**"}}, PullRequest: &ci.OnPullRequest{}}, one.On),
 		"empty on":     cmp.Diff(ci.On{}, two.On),
 		"merged name":  cmp.Diff("other", cfg.Integrations[1].Name),
 		"merged value": cmp.Diff("k", cfg.Integrations[1].WebhookSecrets[0].Reveal()),

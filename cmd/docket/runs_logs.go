@@ -28,7 +28,8 @@ func newRunsLogs(a *app) *cobra.Command {
 		Long: `Print what a run's steps wrote, in order, byte for byte. Secrets show as ***.
 
 With -f the log is followed until the run ends, across a restart of the server too;
-what is not UTF-8 shows as a replacement character then. With -o json each piece is
+docket's own words (fetching, notices) go to stderr then, and what is not UTF-8 shows as a
+replacement character. --step @checkout is docket's own part. With -o json each piece is
 one line of JSON with -f (step, offset, time, text), and the log is one object without.`,
 		Example: `  docket runs logs hello-42
   docket runs logs hello-42 --step test
@@ -40,7 +41,7 @@ one line of JSON with -f (step, offset, time, text), and the log is one object w
 				return err
 			}
 			if f.follow {
-				return a.followLog(cmd.Context(), c, f.path(args[0]))
+				return a.followLog(cmd.Context(), c, f.path(args[0]), f.step)
 			}
 			return a.printLog(cmd.Context(), c, args[0], &f)
 		},
@@ -86,8 +87,13 @@ func (a *app) printLog(ctx context.Context, c *client, run string, f *logFlags) 
 
 // logChunk is the data of one event of a followed log.
 type logChunk struct {
-	Text string `json:"text"`
+	Step   string `json:"step"`
+	Text   string `json:"text"`
+	Notice bool   `json:"notice"` // docket's own words
 }
+
+// checkoutStep is the name of docket's own part of a log, before the first step.
+const checkoutStep = "@checkout"
 
 // How long a followed log waits for a server that went away.
 const (
@@ -98,13 +104,13 @@ const (
 
 // followLog prints a log until its end. When the connection breaks it goes on
 // behind the last piece that arrived.
-func (a *app) followLog(ctx context.Context, c *client, path string) error {
+func (a *app) followLog(ctx context.Context, c *client, path, step string) error {
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = followPause, followMaxPause
 	last, quiet := "", a.now()
 	for {
 		before := last
-		end, err := a.followOnce(ctx, c, path, &last)
+		end, err := a.followOnce(ctx, c, path, step, &last)
 		var no *refused
 		var out *outputError
 		switch {
@@ -136,7 +142,7 @@ type outputError struct{ cause error }
 func (e *outputError) Error() string { return fmt.Sprintf("the output cannot be written: %v", e.cause) }
 
 // followOnce reads one connection's events; end tells that the log is complete.
-func (a *app) followOnce(ctx context.Context, c *client, path string, last *string) (end bool, err error) {
+func (a *app) followOnce(ctx context.Context, c *client, path, step string, last *string) (end bool, err error) {
 	resp, err := c.open(ctx, call{method: http.MethodGet, path: path, accept: "text/event-stream", last: *last})
 	if err != nil {
 		return false, err
@@ -154,7 +160,7 @@ func (a *app) followOnce(ctx context.Context, c *client, path string, last *stri
 		if e.kind == "end" {
 			return true, nil
 		}
-		if err := a.printChunk(e.data); err != nil {
+		if err := a.printChunk(e.data, step); err != nil {
 			return false, err
 		}
 		if e.id != "" {
@@ -163,7 +169,9 @@ func (a *app) followOnce(ctx context.Context, c *client, path string, last *stri
 	}
 }
 
-func (a *app) printChunk(data string) error {
+// printChunk prints a step's bytes to stdout, and docket's own words to stderr
+// unless they were asked for.
+func (a *app) printChunk(data, step string) error {
 	var err error
 	if a.json() {
 		_, err = fmt.Fprintln(a.out, data)
@@ -172,7 +180,11 @@ func (a *app) printChunk(data string) error {
 		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
 			return fmt.Errorf("the server's log is not as this docket expects it; compare `docket version` on both sides: %w", err)
 		}
-		_, err = io.WriteString(a.out, chunk.Text)
+		to := a.out
+		if step != checkoutStep && (chunk.Notice || chunk.Step == checkoutStep) {
+			to = a.err
+		}
+		_, err = io.WriteString(to, chunk.Text)
 	}
 	if err != nil {
 		return &outputError{err}

@@ -11,8 +11,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 
 	"docket/dispatcher"
 	"docket/scheduler"
@@ -107,8 +110,11 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 		Store: d.store, Config: d.current.Load, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
 		NoWakeups: a.failpoints.noWakeups, AfterSend: a.failpoints.afterSend,
 	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		sentCollector{sender.Stats})
 	d.server = server.New(server.Options{
-		Store: d.store, Config: d.current.Load, Log: d.log, Ready: d.notReady, Version: buildInfo().Version,
+		Store: d.store, Config: d.current.Load, Log: d.log, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
 		Reload: func(context.Context) error { return d.reread() },
 	})
 	listeners, err := listen(d)
@@ -178,15 +184,33 @@ func (d *appliance) notReady() []string {
 	if d.sched.LowSpace() {
 		reasons = append(reasons, fmt.Sprintf("no run starts: less than free_space (%d bytes) is free in %s; make room, or lower limits.free_space", cfg.Limits.FreeSpace, cfg.DataDir))
 	}
+	if reason := fullDisk(cfg.DataDir); reason != "" {
+		reasons = append(reasons, reason)
+	}
 	return reasons
 }
+
+// leastSpace is what must be free for docket to be ready, in bytes: with less,
+// small writes may still succeed where a delivery does not fit.
+const leastSpace = 512 << 10
+
+// fullDisk says that the disk of a directory is full, or "".
+func fullDisk(dir string) string {
+	var st unix.Statfs_t
+	if err := unix.Statfs(dir, &st); err != nil {
+		return fmt.Sprintf("the free space of %s cannot be read; check that its disk is there", dir)
+	}
+	if free := int64(st.Bavail) * st.Bsize; free < leastSpace {
+		return fmt.Sprintf("the disk of %s is full (%d bytes are left), so deliveries are refused; free some space on its disk", dir, free)
+	}
+	return ""
+}
+
+// self is this very binary, even when another one has taken its place on disk.
+const self = "/proc/self/exe"
 
 // newRunner returns the runner of this binary, which starts itself again as
 // the supervisor of what a run starts.
 func newRunner(dataDir string) (*runner.Runner, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("docket cannot find its own binary: %w", err)
-	}
-	return runner.New(runner.Options{DataDir: dataDir, Supervisor: []string{exe, superviseCommand}})
+	return runner.New(runner.Options{DataDir: dataDir, Supervisor: []string{self, superviseCommand}})
 }

@@ -81,6 +81,8 @@ func TestParseFile_Faults(t *testing.T) {
 		"a bad variable":          {good + "env: {1A: x}\n", "p.yml:2:7: \"1A\" cannot name a variable"},
 		"a variable with =":       {good + "env: {A=B: x}\n", "p.yml:2:7: \"A=B\" cannot name a variable"},
 		"docket's own variable":   {good + "env: {DOCKET_RUN: x}\n", "p.yml:2:7: \"DOCKET_RUN\" is docket's own"},
+		"the run's own home":      {good + "env: {HOME: /root}\n", "p.yml:2:7: \"HOME\" is docket's own"},
+		"docket's part of a log":  {"steps: [{name: \"@checkout\", run: x}]", "p.yml:1:16: a step's name begins with @"},
 		"a variable of null":      {good + "env: {A: null}\n", "the value of A is blank; want text"},
 		"a variable of a list":    {good + "env: {A: [x]}\n", "the value of A is a list; want text"},
 		"a NUL in a variable":     {good + "env: {A: \"\\x00\"}\n", "A has a NUL"},

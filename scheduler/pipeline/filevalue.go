@@ -140,6 +140,8 @@ func (r *fileReader) stepName(n ast.Node, names map[string]bool) string {
 		r.fault(n, "a step's name has %d bytes and may have %d; give it a shorter one", len(name), maxStepName)
 	case strings.ContainsFunc(name, unicode.IsControl):
 		r.fault(n, "a step's name has a line break or another control character in it; give it one line of text")
+	case strings.HasPrefix(name, "@"):
+		r.fault(n, "a step's name begins with @, which docket keeps for its own parts of a log; give it another one")
 	case names[name]:
 		r.fault(n, "there are two steps named %q; give each a name of its own", name)
 	default:
@@ -155,8 +157,8 @@ func (r *fileReader) env(n ast.Node, f *File) {
 		switch {
 		case !validEnvName(key):
 			r.fault(at, "%q cannot name a variable; use letters, digits and _, and no digit first", clip(key))
-		case strings.HasPrefix(key, "DOCKET_"):
-			r.fault(at, "%q is docket's own to set; choose a name that does not begin with DOCKET_", clip(key))
+		case ci.ReservedVariable(key):
+			r.fault(at, "%q is docket's own to set; choose another name, and none that begins with DOCKET_", clip(key))
 		case !ok:
 			r.fault(value, "the value of %s is %s; want text (\"\" for an empty one)", key, kind(value))
 		default:

@@ -46,8 +46,25 @@ func (r *Runner) scratch(cloneURL, label string, f func(g *git) error) error {
 // Errors: CodeNotFound when the remote has no such ref, CodeInvalid for an
 // unusable URL or ref; any other may be gone next time.
 func (r *Runner) Resolve(ctx context.Context, cloneURL, ref string) (commit string, err error) {
+	_, commit, err = r.resolve(ctx, cloneURL, ref)
+	return commit, err
+}
+
+// Peel returns the commit of one tag object, which ref was announced to point
+// to. Where the ref has moved on since, another tag must not be built under
+// the old one's name: that is CodeNotFound. Other errors are Resolve's.
+func (r *Runner) Peel(ctx context.Context, cloneURL, ref, object string) (commit string, err error) {
+	at, commit, err := r.resolve(ctx, cloneURL, ref)
+	if err == nil && at != object {
+		return "", ci.Errorf(ci.CodeNotFound, "%s has moved since it was pushed: it pointed to %s and points to %s now", refName(ref), object, at)
+	}
+	return commit, err
+}
+
+// resolve returns what a ref points to, and the commit that this comes down to.
+func (r *Runner) resolve(ctx context.Context, cloneURL, ref string) (object, commit string, err error) {
 	if err := checkRef(ref); err != nil {
-		return "", err
+		return "", "", err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, r.fetchTimeout, errFetchTimeout)
 	defer cancel()
@@ -63,6 +80,9 @@ func (r *Runner) Resolve(ctx context.Context, cloneURL, ref string) (commit stri
 		// refs/heads/refs/heads/main.
 		for line := range strings.Lines(string(out)) {
 			id, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+			if name == ref {
+				object = id
+			}
 			if name == ref+"^{}" || name == ref && commit == "" {
 				commit = id
 			}
@@ -76,9 +96,9 @@ func (r *Runner) Resolve(ctx context.Context, cloneURL, ref string) (commit stri
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
-	return commit, nil
+	return object, commit, nil
 }
 
 // timely says it when it was the time-out that ended a fetch.

@@ -84,3 +84,21 @@ func TestReadFile(t *testing.T) {
 		})
 	}
 }
+
+// Ensure that a tag object is peeled only while its tag still points to it.
+func TestPeel(t *testing.T) {
+	t.Parallel()
+	g := mustRepository(t)
+	r, _ := mustRunner(t)
+	g.git("tag", "-a", "-m", "one", "v1")
+	g.git("push", "-q", "origin", "v1")
+	object := g.git("rev-parse", "v1")
+	if got, err := r.Peel(context.Background(), g.bare, "refs/tags/v1", object); err != nil || got != g.head() {
+		t.Fatalf("peeled to %q, %v", got, err)
+	}
+	g.git("tag", "-f", "-a", "-m", "two", "v1")
+	g.git("push", "-q", "--force", "origin", "v1")
+	if _, err := r.Peel(context.Background(), g.bare, "refs/tags/v1", object); ci.CodeOf(err) != ci.CodeNotFound {
+		t.Fatalf("a moved tag: %v", err)
+	}
+}

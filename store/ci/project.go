@@ -34,6 +34,7 @@ type Config struct {
 	PublicURL     string // without a slash at its end; "" if none
 	Listen        []Listen
 	Limits        Limits
+	Retention     time.Duration // of what has ended; 0: for ever
 	ShutdownGrace time.Duration
 	ScanInterval  time.Duration
 	AdminToken    Secret

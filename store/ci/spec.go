@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"time"
 )
 
@@ -65,4 +66,10 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	*d = Duration(v)
 	return err
+}
+
+// ReservedVariable reports whether docket sets a variable itself in every
+// step, so that no configuration may.
+func ReservedVariable(name string) bool {
+	return name == "CI" || name == "HOME" || name == "DOCKET" || strings.HasPrefix(name, "DOCKET_")
 }
