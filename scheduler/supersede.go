@@ -34,6 +34,9 @@ func (s *Scheduler) verdicts(sc store.Scope) []store.Supersession {
 			Push: m.Push, State: m.Run.State, Deploying: m.Run.Internal.Deploying,
 			Event: m.Run.Internal.Scope != "", Fork: m.Run.Fork && !m.Run.Internal.Approved,
 		}
+		if c := m.Run.CancelRequested; c != nil && c.Into == ci.Superseded {
+			runs[i].State = ci.Superseded // it is being stopped
+		}
 	}
 	var list []store.Supersession
 	for _, v := range pipeline.Supersede(policy, runs) {

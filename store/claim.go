@@ -159,7 +159,8 @@ type Result struct {
 }
 
 // FinishRun ends a running attempt, with its final status and notifications
-// in the same write. ErrLate if the attempt is not the current one.
+// in the same write, and with a decision where it did not end by itself but
+// was interrupted. ErrLate if the attempt is not the current one.
 func (s *Store) FinishRun(ctx context.Context, id string, attempt int, res Result) error {
 	return s.update(ctx, func(t *tx) error {
 		r, err := t.current(id, attempt)
@@ -172,7 +173,13 @@ func (s *Store) FinishRun(ctx context.Context, id string, attempt int, res Resul
 		if res.State == ci.Superseded && r.CancelRequested != nil {
 			r.SupersededBy = r.CancelRequested.ByRun
 		}
-		return t.moveRun(&r, res.State, res.Reason)
+		if err := t.moveRun(&r, res.State, res.Reason); err != nil || res.State != ci.Interrupted {
+			return err
+		}
+		return t.decide(ci.Decision{
+			Kind: ci.DecisionInterrupted, Run: r.ID, Project: r.Project,
+			By: ci.By{Kind: ci.ByScheduler, Name: "runner"}, Reason: res.Reason,
+		})
 	})
 }
 

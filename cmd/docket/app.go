@@ -54,7 +54,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 
 func (a *app) run(ctx context.Context, args []string) int {
 	root := newRoot(a)
-	root.SetArgs(args)
+	root.SetArgs(append([]string{}, args...)) // for nil cobra takes the arguments of the process
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.err)

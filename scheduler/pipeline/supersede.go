@@ -34,7 +34,9 @@ type Verdict struct {
 // person started it or the other. Which is newer ci.Order decides. A run that waits
 // or will wait for approval takes the place only of those that wait too. A run that
 // has ended takes the place only of a push that arrived after it and that the
-// chain puts before it.
+// chain puts before it. Who gives way takes nobody's place, also if it did so
+// before a push was known that shows it to be the newer one: its head is never
+// built.
 func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
 	if policy != ci.SupersedePending && policy != ci.SupersedeRunning {
 		return nil
@@ -47,11 +49,11 @@ func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
 		}
 	}
 	order := ci.Order(pushes)
-	by := make([]int, len(runs)) // 1 + the index of the run that takes the place
-	for k, o := range order {
-		old := at[o]
+	by := make([]int, len(runs))           // 1 + the index of the run that takes the place
+	for k := len(order) - 1; k >= 0; k-- { // those that could take its place are decided before
+		old := at[order[k]]
 		for j := len(order) - 1; j > k; j-- {
-			if next := at[order[j]]; yields(policy, runs[old]) && takes(runs, next, old) {
+			if next := at[order[j]]; by[next] == 0 && yields(policy, runs[old]) && takes(runs, next, old) {
 				by[old] = next + 1
 				break
 			}
@@ -80,6 +82,8 @@ func yields(policy ci.SupersedePolicy, c Candidate) bool {
 // takes reports whether runs[next], the newer one, takes the place of runs[old].
 func takes(runs []Candidate, next, old int) bool {
 	switch by := runs[next]; {
+	case by.State == ci.Superseded:
+		return false
 	case by.State.Final():
 		return old > next
 	case by.waits():

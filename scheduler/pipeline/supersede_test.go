@@ -65,6 +65,11 @@ func TestSupersede(t *testing.T) {
 		"a force push back is the newest":                      {ci.SupersedePending, "xa:queued ab:queued ba:queued", "r0>r2 r1>r2"},
 		"a replay of an old push does not displace the newest": {ci.SupersedePending, "xa:succeeded ab:queued xa:queued", "r2>r1"},
 
+		"what gave way takes no place, though it proves to be newer": {ci.SupersedePending, "cd:superseded ab:queued bc:queued", "r1>r2"},
+		"nor that of a late push that is alone":                      {ci.SupersedePending, "bc:superseded -a:succeeded ab:queued", ""},
+		"nor does a late push that gives way itself":                 {ci.SupersedePending, "-b:queued ca:succeeded -b:queued", "r2>r1"},
+		"a late push gives way to what others gave way to":           {ci.SupersedePending, "bc:superseded cd:succeeded ab:queued", "r2>r1"},
+
 		"a held one takes no place from a queued one":         {ci.SupersedeRunning, "xa:queued ab:held", ""},
 		"nor from a running one":                              {ci.SupersedeRunning, "xa:running ab:held", ""},
 		"a fork's that is preparing takes none either":        {ci.SupersedeRunning, "xa:queued ab:preparing:fork", ""},
