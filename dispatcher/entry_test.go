@@ -76,7 +76,7 @@ func TestStatusesFollowARenamedRepository(t *testing.T) {
 		}
 		body := []byte(id)
 		_, err := h.store.Accept(t.Context(), store.Acceptance{
-			Delivery: ci.Delivery{Integration: "github", ID: id, Event: ci.EventPush, Body: body, BodySHA256: id, ReceivedAt: h.clock.now()},
+			Delivery: ci.Delivery{Integration: "github", ID: id, Event: ci.EventPush, Body: body, ReceivedAt: h.clock.now()},
 			Event:    ci.Event{Kind: ci.EventPush, Repository: ci.Repository{ID: repo, FullName: name}, Ref: "refs/heads/main", Branch: "main"},
 			Reason:   "a test", Drafts: drafts, Projects: []string{"api"},
 		})

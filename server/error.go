@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -34,6 +35,8 @@ func statusOf(c ci.Code) int {
 		return http.StatusUnsupportedMediaType
 	case ci.CodeInvalid:
 		return http.StatusUnprocessableEntity
+	case ci.CodeTooMany:
+		return http.StatusTooManyRequests
 	case ci.CodeUnavailable:
 		return http.StatusServiceUnavailable
 	}
@@ -67,7 +70,11 @@ func (s *Server) handleError(err error, c echo.Context) {
 		if errors.As(err, &p) {
 			attrs = append(attrs, keyStack, string(p.stack))
 		}
-		s.log.Error("request failed", attrs...)
+		level := slog.LevelError
+		if errors.As(err, new(*notReady)) {
+			level = slog.LevelWarn // an answer, not a failure
+		}
+		s.log.Log(c.Request().Context(), level, "request failed", attrs...)
 	}
 	if c.Response().Committed {
 		// Half an answer is out: only a broken connection can still say that it is not whole.
@@ -122,7 +129,7 @@ func asError(err error, c echo.Context) *ci.Error {
 		return ci.Wrap(ci.CodeMethodNotAllowed, err, "%s does not take %s; it takes %s", path, c.Request().Method, c.Response().Header().Get(echo.HeaderAllow))
 	}
 	for _, code := range []ci.Code{ci.CodeMalformed, ci.CodeUnauthenticated, ci.CodeForbidden, ci.CodeConflict,
-		ci.CodeTooLarge, ci.CodeUnsupportedMedia, ci.CodeInvalid, ci.CodeUnavailable} {
+		ci.CodeTooLarge, ci.CodeUnsupportedMedia, ci.CodeInvalid, ci.CodeTooMany, ci.CodeUnavailable} {
 		if statusOf(code) == he.Code {
 			return ci.Wrap(code, err, "%v", he.Message)
 		}

@@ -200,6 +200,9 @@ func (t *tx) enterJSON(e *ci.OutboxEntry, hold string, body []byte) error {
 	if err := t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, hold, body)); err != nil {
 		return err
 	}
+	if err := t.fileEntry(e.Run, seq); err != nil {
+		return err
+	}
 	return t.enqueue(e, seq)
 }
 

@@ -31,6 +31,12 @@ const (
 	bucketRunDecisions // run id, seq -> nothing
 	bucketTokens       // digest of the value -> token
 	bucketPins         // project -> repository
+	bucketUsers        // name -> user, with the hash of the password
+	bucketSessions     // digest of the token -> session
+	bucketUserSessions // user, digest of the token -> nothing
+	bucketLinks        // digest of the value -> login link
+	bucketRunEntries   // project, number, seq -> nothing: the outbox entries of a run
+	bucketKinds        // project, kind of ref, number -> seq of the run: tags and pull requests
 	bucketCount
 )
 
@@ -39,13 +45,15 @@ var bucketNames = [bucketCount][]byte{
 	[]byte("runs"), []byte("states"), []byte("refs"), []byte("deletions"), []byte("forks"), []byte("specs"), []byte("requests"),
 	[]byte("scopes"), []byte("outbox"), []byte("due"), []byte("dead"), []byte("lanes"), []byte("holds"),
 	[]byte("decisions"), []byte("run_decisions"), []byte("tokens"), []byte("pins"),
+	[]byte("users"), []byte("sessions"), []byte("user_sessions"), []byte("login_links"),
+	[]byte("run_entries"), []byte("kinds"),
 }
 
 // fill is how full a page is left when it splits. Buckets that only ever
 // grow at their end are packed; the rest keep room.
 var fill = [bucketCount]float64{
 	bucketReceipts: 0.95, bucketBodies: 0.95, bucketOutbox: 0.9, bucketDecisions: 0.9,
-	bucketRuns: 0.9, bucketStates: 0.9, bucketRefs: 0.9, bucketIdentities: 0.9, bucketDigests: 0.9,
+	bucketRunEntries: 0.9, bucketRuns: 0.9, bucketStates: 0.9, bucketRefs: 0.9, bucketIdentities: 0.9, bucketDigests: 0.9,
 }
 
 var (

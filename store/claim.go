@@ -173,11 +173,20 @@ func (s *Store) FinishRun(ctx context.Context, id string, attempt int, res Resul
 		if res.State == ci.Superseded && r.CancelRequested != nil {
 			r.SupersededBy = r.CancelRequested.ByRun
 		}
-		if err := t.moveRun(&r, res.State, res.Reason); err != nil || res.State != ci.Interrupted {
+		if err := t.moveRun(&r, res.State, res.Reason); err != nil {
 			return err
 		}
+		kind := ""
+		switch {
+		case res.State == ci.Interrupted:
+			kind = ci.DecisionInterrupted
+		case res.State == ci.Failed && res.Reason == ci.ReasonTimedOut:
+			kind = ci.DecisionTimedOut
+		default:
+			return nil
+		}
 		return t.decide(ci.Decision{
-			Kind: ci.DecisionInterrupted, Run: r.ID, Project: r.Project,
+			Kind: kind, Run: r.ID, Project: r.Project,
 			By: ci.By{Kind: ci.ByScheduler, Name: "runner"}, Reason: res.Reason,
 		})
 	})

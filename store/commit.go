@@ -25,8 +25,11 @@ type op struct {
 // on entry and has no side effects. An error that it returns before it wrote
 // anything is an answer; one after that undoes it.
 func (s *Store) update(ctx context.Context, fn func(*tx) error) error {
-	if s.broken.Load() {
-		return s.health.Load()
+	if e := s.broken.Load(); e != nil {
+		return e
+	}
+	if err := ctx.Err(); err != nil {
+		return errGone(err)
 	}
 	o := &op{fn: fn, done: make(chan struct{})}
 	select {
@@ -39,7 +42,7 @@ func (s *Store) update(ctx context.Context, fn func(*tx) error) error {
 	case <-s.closing:
 		return errClosed()
 	case <-ctx.Done():
-		return ci.Wrap(ci.CodeUnavailable, ctx.Err(), "the request ended before it was written; nothing was promised")
+		return errGone(ctx.Err())
 	}
 	// From here on the commit decides, not ctx: it may already be on disk.
 	select {
@@ -53,6 +56,10 @@ func (s *Store) update(ctx context.Context, fn func(*tx) error) error {
 	default:
 		return errClosed()
 	}
+}
+
+func errGone(err error) error {
+	return ci.Wrap(ci.CodeUnavailable, err, "the request ended before it was written; nothing was promised")
 }
 
 // commitLoop takes all that queued while the last commit was synced, applies
@@ -146,8 +153,8 @@ func (s *Store) answer(batch []*op, topics uint32, err error) {
 // index of a closure that failed after it had written, whose transaction was
 // undone, or -1.
 func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
-	if s.broken.Load() {
-		return -1, 0, s.health.Load()
+	if e := s.broken.Load(); e != nil {
+		return -1, 0, e
 	}
 	btx, err := s.db.Begin(true)
 	if err != nil {
@@ -175,7 +182,7 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 	}
 	if err := btx.Commit(); err != nil {
 		if !recoverable(err) {
-			s.broken.Store(true)
+			return -1, 0, s.gaveUp(err)
 		}
 		return -1, 0, s.failed(err)
 	}
@@ -196,10 +203,15 @@ func (s *Store) fail(point string) error {
 // failed remembers why a commit failed and returns it for those who waited.
 func (s *Store) failed(err error) error {
 	e := ci.Wrap(ci.CodeUnavailable, err, "the store could not commit, so nothing was promised; free some space on its disk if it is full, and try again")
-	if s.broken.Load() {
-		e = ci.Wrap(ci.CodeUnavailable, err, "the disk refused a write, so docket writes nothing more until it is restarted; check the disk first")
-	}
 	s.health.Store(e)
+	return e
+}
+
+// gaveUp remembers for good that the disk failed.
+func (s *Store) gaveUp(err error) error {
+	e := ci.Wrap(ci.CodeUnavailable, err, "the disk refused a write, so docket writes nothing more until it is restarted; check the disk first")
+	s.health.Store(e)
+	s.broken.Store(e)
 	return e
 }
 

@@ -94,10 +94,11 @@ func TestCommit_FailureAfterItIsADuplicateTheNextTime(t *testing.T) {
 // commit: some are new, some conflict, some are refused, one is too big for
 // the file.
 func TestCommit_OneThatFailsTakesNobodyDown(t *testing.T) {
-	gate := make(chan struct{})
+	gate, waiting := make(chan struct{}), make(chan struct{})
 	var first atomic.Bool
 	s := storetest.MustOpenAt(t, dbPath(t), store.Options{Failpoint: func(string) error {
 		if first.CompareAndSwap(false, true) {
+			close(waiting)
 			<-gate // the rest queue up and share the next commit
 		}
 		return nil
@@ -109,6 +110,7 @@ func TestCommit_OneThatFailsTakesNobodyDown(t *testing.T) {
 			t.Error(err)
 		}
 	}()
+	<-waiting
 	const n = 60
 	var wg sync.WaitGroup
 	for i := range n {

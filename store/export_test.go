@@ -72,3 +72,6 @@ func (t *tx) sendLane(r *ci.Run) error {
 		}
 	}
 }
+
+// MaxSessions is maxSessions.
+const MaxSessions = maxSessions

@@ -1,9 +1,9 @@
 package store_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,11 +238,12 @@ func mustDecided(t must, s *store.Store, run, kind string) ci.Decision {
 	return ci.Decision{}
 }
 
+// woken waits for a wakeup; it may come a moment after the answer.
 func woken(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
-	default:
+	case <-time.After(5 * time.Second):
 		return false
 	}
 }
@@ -305,11 +306,13 @@ func mustRead(t testing.TB, path string) []byte {
 // nothing is flushed or closed first.
 func copyFile(t must, from, to string) {
 	t.Helper()
-	b, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, bytes.Clone(b), 0o600)
-	}
-	if err != nil {
+	r, err := os.Open(from)
+	mustNil(t, err)
+	defer r.Close()
+	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	mustNil(t, err)
+	if _, err := io.Copy(w, r); err != nil {
 		t.Fatalf("copy %s: %v", from, err)
 	}
+	mustNil(t, w.Close())
 }

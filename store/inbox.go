@@ -111,6 +111,9 @@ func (t *tx) resolve(r *ci.Run, res Resolution) error {
 		if err := t.joinLane(r, spec); err != nil {
 			return err
 		}
+		if err := t.joinLate(r, spec); err != nil {
+			return err
+		}
 		foreign, err := t.isForkCommit(r)
 		if err != nil {
 			return err

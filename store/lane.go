@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"slices"
@@ -136,6 +137,44 @@ func (t *tx) joinLane(r *ci.Run, spec *ci.Spec) error {
 	}
 	l.users++
 	t.touchLane(l)
+	return nil
+}
+
+// joinLate makes up for a commit that became known only now: a newer run of
+// the same commit and context may have come and ended meanwhile, and the
+// lane's record gone with it. It is that one's result that stands. The cost
+// depends on how many runs of the project are newer.
+func (t *tx) joinLate(r *ci.Run, spec *ci.Spec) error {
+	name, ok := runLane(r, spec)
+	if !ok {
+		return nil
+	}
+	prefix := projectPrefix(r.Project)
+	c := t.bucket(bucketRuns).Cursor()
+	own := runKey(r.Project, r.Number)
+	for k, v := last(c, prefix); bytes.Compare(k, own) > 0; k, v = c.Prev() {
+		if !bytes.Contains(v, []byte(r.Source.Commit)) {
+			continue
+		}
+		other, err := decodeRun(k, v)
+		if err != nil {
+			return err
+		}
+		spec, err := t.spec(other.Spec)
+		if err != nil {
+			return err
+		}
+		if lane, ok := runLane(&other, spec); !ok || lane != name {
+			continue
+		}
+		l, err := t.lane(name)
+		if err != nil || l.speaker >= other.Internal.Seq {
+			return err
+		}
+		l.speaker, l.run = other.Internal.Seq, other.ID
+		t.touchLane(l)
+		return nil
+	}
 	return nil
 }
 

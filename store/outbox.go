@@ -70,13 +70,9 @@ func (t *tx) entryByID(id string) (e ci.OutboxEntry, seq uint64, err error) {
 
 // putEntry writes an entry back.
 func (t *tx) putEntry(e *ci.OutboxEntry, seq uint64) error {
-	hold := e.Target
-	if e.Kind == ci.OutboxGitHubStatus {
-		hold = e.Integration
-	}
 	kept := *e
 	kept.ID = strings.TrimSuffix(e.ID, strconv.FormatUint(seq, 10))
-	return t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, hold, mustJSON(kept)))
+	return t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, holdOf(e), mustJSON(kept)))
 }
 
 // finishEntry takes a pending entry to its end.

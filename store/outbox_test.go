@@ -244,6 +244,19 @@ func TestOutbox_OnlyTheNewestRunOfACommitSpeaks(t *testing.T) {
 	}
 }
 
+// Ensure that a run which learns its commit late does not take the word from
+// a newer one.
+func TestOutbox_AnOlderRunThatIsResolvedLateStaysSilent(t *testing.T) {
+	s, c := ticking(t)
+	old := mustRequest(t, s, manualRun("k", "main", 0))
+	newer := mustPush(t, s, "d-1", 0, 1)
+	_, err := s.ResolveJob(t.Context(), old.ID, store.Resolution{Commit: sha(1)})
+	mustNil(t, err)
+	if sent := mustSend(t, s, c.now()); len(sent) != 1 || sent[0].Run != newer.ID {
+		t.Fatalf("sent %+v", sent)
+	}
+}
+
 // Ensure that the end of a run silences what is not yet tried, and that what
 // is being tried is not followed by anything that is not final.
 func TestOutbox_NothingPendingFollowsTheEnd(t *testing.T) {

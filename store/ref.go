@@ -23,8 +23,12 @@ const (
 	refHeadBranch  = 'h'
 )
 
-// lookBack bounds how many of a ref's runs are read to order its pushes.
-const lookBack = 64
+// lookBack bounds how many of a ref's pushes are put in order, and maxMoves
+// how many of its runs are looked at to find them.
+const (
+	lookBack = 64
+	maxMoves = 1024
+)
 
 // moveHeader is how many bytes of an entry come before its commits.
 const moveHeader = 17
@@ -159,7 +163,7 @@ func (t *tx) moves(project string, kind byte, name string, keep func(move) bool)
 	}
 	var list []placed
 	k, v := last(c, prefix)
-	for n := 0; k != nil && len(k) == len(prefix)+8 && n < lookBack; n++ {
+	for looked := 0; k != nil && len(k) == len(prefix)+8 && looked < maxMoves && len(list) < lookBack; looked++ {
 		m, err := decodeMove(v)
 		if err != nil {
 			return nil, err
@@ -220,26 +224,16 @@ func pushesOf(project string, list []placed) []ci.Push {
 
 // head finds a branch's newest head and the newest run of that commit there.
 func (t *tx) head(project, branch string) (h Head, ok bool, err error) {
-	all, err := t.moves(project, refBranch, branch, func(m move) bool { return m.after != "" })
+	telling, err := t.moves(project, refBranch, branch, func(m move) bool { return m.head && m.after != "" })
+	if err != nil || len(telling) == 0 {
+		return h, false, err
+	}
+	newest := telling[ci.Newest(pushesOf(project, telling))]
+	same, err := t.moves(project, refBranch, branch, func(m move) bool { return m.after == newest.after })
 	if err != nil {
 		return h, false, err
 	}
-	var telling []placed
-	for _, p := range all {
-		if p.head {
-			telling = append(telling, p)
-		}
-	}
-	if len(telling) == 0 {
-		return h, false, nil
-	}
-	newest := telling[ci.Newest(pushesOf(project, telling))]
-	number := newest.number
-	for _, p := range all {
-		if p.after == newest.after {
-			number = p.number
-		}
-	}
+	number := same[len(same)-1].number
 	state := runState(t.get(bucketRuns, runKey(project, number)))
 	return Head{Branch: branch, Run: ci.RunID(project, number), State: state, Commit: newest.after}, true, nil
 }

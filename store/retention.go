@@ -42,12 +42,15 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (p Prune
 	return p, err
 }
 
+// maxPruneLook bounds how many keys one call passes over that have to stay.
+const maxPruneLook = 10_000
+
 // oldest calls fn on a bucket's first keys until fn says stop. fn says which
 // ones to remove; removing waits until the cursor is done.
 func (t *tx) oldest(bucket int, prefix []byte, limit int, fn func(k, v []byte) (remove, stop bool, err error)) (keys [][]byte, err error) {
 	c := t.bucket(bucket).Cursor()
 	looked := 0
-	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && len(keys) < limit && looked < 4*limit; k, v = c.Next() {
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && len(keys) < limit && looked < maxPruneLook; k, v = c.Next() {
 		looked++
 		remove, stop, err := fn(k, v)
 		if err != nil {
@@ -111,6 +114,9 @@ func (t *tx) removeRun(r *ci.Run) error {
 			places = append(places, place{bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number)})
 		}
 	}
+	if kind, ok := filedKind(r); ok {
+		places = append(places, place{bucketKinds, kindKey(r.Project, kind, r.Number)})
+	}
 	if key := forkKey(r.Project, r.Source.Commit); r.Fork && string(t.get(bucketForks, key)) == r.ID {
 		places = append(places, place{bucketForks, key})
 	}
@@ -165,6 +171,7 @@ func (t *tx) removeReceipt(key []byte, r *ci.Receipt) error {
 }
 
 func (t *tx) pruneEntries(before time.Time, limit int, p *Pruned) error {
+	var runs []string
 	keys, err := t.oldest(bucketOutbox, nil, limit, func(k, v []byte) (bool, bool, error) {
 		if len(v) > 0 && v[0] != outboxLetters[ci.OutboxSent] && v[0] != outboxLetters[ci.OutboxSkipped] {
 			return false, false, nil
@@ -173,10 +180,16 @@ func (t *tx) pruneEntries(before time.Time, limit int, p *Pruned) error {
 		if err != nil || !e.FinishedAt.Before(before) {
 			return false, err == nil, err
 		}
+		runs = append(runs, e.Run)
 		return true, false, nil
 	})
 	if err != nil {
 		return err
+	}
+	for i, run := range runs {
+		if err := t.unfileEntry(run, fromBE64(keys[i])); err != nil {
+			return err
+		}
 	}
 	p.Entries = len(keys)
 	return t.deleteAll(bucketOutbox, keys)

@@ -99,3 +99,29 @@ func sendAll(t *testing.T, s *store.Store, clock *clock) {
 		}
 	}
 }
+
+// Ensure that many dead notifications, which wait for a person, do not keep
+// what came after them from being freed.
+func TestPrune_PassesOverWhatHasToStay(t *testing.T) {
+	ctx := context.Background()
+	clock := newClock()
+	s := storetest.MustOpenAt(t, dbPath(t), store.Options{Now: clock.now})
+	for i := range 9 {
+		r := mustPush(t, s, fmt.Sprint(i), i, i+1, withPolicy(ci.SupersedeNone))
+		if i < 8 {
+			for _, e := range entriesOf(t, s, r.ID, "") {
+				b, ok, err := s.BeginAttempt(ctx, e.ID)
+				mustNil(t, err)
+				if ok {
+					mustNil(t, s.FinishAttempt(ctx, b.ID, b.Attempts, store.AttemptResult{State: ci.OutboxDead, Error: "no"}))
+				}
+			}
+		}
+	}
+	sendAll(t, s, clock)
+	p, err := s.Prune(ctx, clock.add(time.Hour), 1)
+	mustNil(t, err)
+	if p.Entries != 1 {
+		t.Fatalf("removed %+v", p)
+	}
+}

@@ -1,13 +1,7 @@
 package store
 
 import (
-	"bytes"
 	"context"
-	"encoding/hex"
-	"strings"
-	"sync"
-
-	bolt "go.etcd.io/bbolt"
 
 	"docket/store/ci"
 )
@@ -100,6 +94,9 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 	if err := t.fileRef(&r); err != nil {
 		return r, err
 	}
+	if err := t.fileKind(&r); err != nil {
+		return r, err
+	}
 	if err := t.noteForkCommit(&r); err != nil {
 		return r, err
 	}
@@ -129,76 +126,6 @@ func (t *tx) nextNumber(project string) (uint64, error) {
 	n++
 	t.numbers[project] = n
 	return n, nil
-}
-
-func (t *tx) putSpec(digest string, spec *ci.Spec) error {
-	key, err := specKey(digest)
-	if err != nil {
-		return err
-	}
-	if t.get(bucketSpecs, key) != nil {
-		return nil
-	}
-	return t.put(bucketSpecs, key, mustJSON(spec))
-}
-
-func specKey(digest string) ([]byte, error) {
-	h, ok := strings.CutPrefix(digest, "sha256:")
-	key, err := hex.DecodeString(h)
-	if !ok || err != nil || len(key) != 32 {
-		return nil, ci.Errorf(ci.CodeNotFound, "no spec %q: a spec's digest is sha256: and 64 hex digits", digest)
-	}
-	return key, nil
-}
-
-// specCache keeps decoded specs. A digest names its content for ever, so
-// nothing here can be out of date, whatever became of a transaction.
-type specCache struct {
-	mu sync.Mutex
-	m  map[string]*ci.Spec
-}
-
-const maxCachedSpecs = 256
-
-func (t *tx) spec(digest string) (*ci.Spec, error) {
-	c := &t.s.specs
-	c.mu.Lock()
-	spec := c.m[digest]
-	c.mu.Unlock()
-	if spec != nil {
-		return spec, nil
-	}
-	key, err := specKey(digest)
-	if err != nil {
-		return nil, err
-	}
-	v := t.get(bucketSpecs, key)
-	if v == nil {
-		return nil, ci.Errorf(ci.CodeNotFound, "no spec %s is on record", digest)
-	}
-	read, err := decodeJSON[ci.Spec]("spec", v)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.m == nil || len(c.m) >= maxCachedSpecs {
-		c.m = map[string]*ci.Spec{}
-	}
-	c.m[digest] = &read
-	return &read, nil
-}
-
-// Spec returns a frozen spec by its digest, or CodeNotFound.
-func (s *Store) Spec(digest string) (spec ci.Spec, err error) {
-	err = s.view(func(t *tx) error {
-		p, err := t.spec(digest)
-		if err == nil {
-			spec = *p
-		}
-		return err
-	})
-	return spec, err
 }
 
 // run reads one run, or CodeNotFound.
@@ -280,195 +207,11 @@ func endSteps(r *ci.Run) {
 	}
 }
 
-// RunFilter narrows a listing of runs; empty fields match all.
-type RunFilter struct {
-	Project string
-	State   ci.State
-	Branch  string
-}
-
-// Runs lists runs, newest first. The cost depends on the page, not on how
-// many runs there are.
-func (s *Store) Runs(f RunFilter, p Page) (list []ci.Run, next string, err error) {
-	list = []ci.Run{}
-	limit, before, err := p.read()
-	if err != nil {
-		return nil, "", err
-	}
-	err = s.view(func(t *tx) error {
-		m, err := t.runStreams(f, before)
-		if err != nil {
-			return err
-		}
-		for looked := 0; ; looked++ {
-			seq, key, ok := m.next()
-			if !ok {
-				return nil
-			}
-			if len(list) == limit || looked == maxLooked {
-				next = cursor(before)
-				return nil
-			}
-			before = seq
-			v := t.get(bucketRuns, key)
-			if v == nil || f.State != "" && runState(v) != f.State {
-				continue
-			}
-			r, err := decodeRun(key, v)
-			if err != nil {
-				return err
-			}
-			list = append(list, r)
-		}
-	})
-	return list, next, err
-}
-
-// runStreams opens the index that fits a filter best: one stream of runs per
-// project, merged by order of creation.
-func (t *tx) runStreams(f RunFilter, before uint64) (*merge, error) {
-	projects := []string{f.Project}
-	if f.Project == "" {
-		projects = t.projects()
-	}
-	m := &merge{}
-	for _, p := range projects {
-		switch {
-		case f.Branch != "":
-			for _, kind := range []byte{refBranch, refHeadBranch} {
-				m.add(t.bucket(bucketRefs).Cursor(), refPrefix(p, kind, f.Branch), p, before)
-			}
-		case f.State != "":
-			m.add(t.bucket(bucketStates).Cursor(), append([]byte{stateBytes[f.State]}, projectPrefix(p)...), p, before)
-		default:
-			m.add(t.bucket(bucketRuns).Cursor(), projectPrefix(p), p, before)
-		}
-	}
-	return m, nil
-}
-
-// projects lists the projects that have runs, configured today or not.
-func (t *tx) projects() []string {
-	var list []string
-	c := t.bucket(bucketRuns).Cursor()
-	for k, _ := c.First(); k != nil; {
-		i := bytes.IndexByte(k, 0)
-		if i < 0 {
-			break
-		}
-		list = append(list, string(k[:i]))
-		k, _ = c.Seek(after(k[:i+1]))
-	}
-	return list
-}
-
-// merge reads several streams of runs, newest first over all. Each stream's
-// values begin with the run's order of creation, and its keys end with the
-// run's number.
-type merge struct{ streams []*stream }
-
-type stream struct {
-	c       *bolt.Cursor
-	prefix  []byte
-	project string
-	seq     uint64
-	number  uint64
-}
-
-// add opens a stream at the first run that was created before a sequence; 0
-// means the newest.
-func (m *merge) add(c *bolt.Cursor, prefix []byte, project string, before uint64) {
-	st := &stream{c: c, prefix: prefix, project: project}
-	if !st.take(last(c, prefix)) {
-		return
-	}
-	if before > 0 && st.seq >= before {
-		if !st.search(before) {
-			return
-		}
-	}
-	m.streams = append(m.streams, st)
-}
-
-// take reads the entry that the cursor stands on.
-func (st *stream) take(k, v []byte) bool {
-	if len(k) != len(st.prefix)+8 || !bytes.HasPrefix(k, st.prefix) {
-		return false
-	}
-	st.seq, st.number = fromBE64(v), fromBE64(k[len(st.prefix):])
-	return true
-}
-
-// search finds the newest entry below a sequence by halving the numbers:
-// within a stream the order of numbers is the order of creation.
-func (st *stream) search(before uint64) bool {
-	lo, hi := uint64(0), st.number // seq(lo) < before <= seq(hi)
-	for hi-lo > 1 {
-		mid := lo + (hi-lo)/2
-		k, v := lastBefore(st.c, st.prefix, append(append([]byte(nil), st.prefix...), be64(mid+1)...))
-		if k == nil || !st.take(k, v) {
-			lo = mid
-			continue
-		}
-		if st.seq >= before {
-			hi = min(st.number, mid)
-		} else {
-			lo = mid
-		}
-	}
-	return st.take(lastBefore(st.c, st.prefix, append(append([]byte(nil), st.prefix...), be64(hi)...)))
-}
-
-// next returns the newest run that is left.
-func (m *merge) next() (seq uint64, key []byte, ok bool) {
-	best := -1
-	for i, st := range m.streams {
-		if best < 0 || st.seq > m.streams[best].seq {
-			best = i
-		}
-	}
-	if best < 0 {
-		return 0, nil, false
-	}
-	st := m.streams[best]
-	seq, key = st.seq, runKey(st.project, st.number)
-	if !st.take(st.c.Prev()) {
-		m.streams = append(m.streams[:best], m.streams[best+1:]...)
-	}
-	return seq, key, true
-}
-
 // fromProvider reports whether a signed delivery says what the run's commit
 // is and whose, be it for the first time or again.
 func fromProvider(r *ci.Run) bool {
 	return r.Cause.Kind == ci.CauseDelivery || r.Cause.Kind == ci.CauseReplay
 }
-
-// isForkCommit reports whether a run by hand asks for a commit that a fork brought.
-func (t *tx) isForkCommit(r *ci.Run) (bool, error) {
-	if r.Source.Commit == "" || fromProvider(r) {
-		return false, nil
-	}
-	return t.get(bucketForks, forkKey(r.Project, r.Source.Commit)) != nil, nil
-}
-
-// noteForkCommit remembers a fork's commit, and forgets it once the
-// repository itself has it at the head of a branch or as a tag.
-func (t *tx) noteForkCommit(r *ci.Run) error {
-	if r.Source.Commit == "" || !fromProvider(r) {
-		return nil
-	}
-	key := forkKey(r.Project, r.Source.Commit)
-	if r.Fork {
-		return t.put(bucketForks, key, []byte(r.ID))
-	}
-	if r.Source.PullRequest == nil && t.get(bucketForks, key) != nil {
-		return t.delete(bucketForks, key)
-	}
-	return nil
-}
-
-func forkKey(project, commit string) []byte { return append(projectPrefix(project), commit...) }
 
 // changeRun runs fn on a run in a write; fn changes it through t.
 func (s *Store) changeRun(ctx context.Context, id string, fn func(t *tx, r *ci.Run) error) (r ci.Run, err error) {

@@ -66,9 +66,10 @@ type Store struct {
 	closeOnce sync.Once
 
 	health   atomic.Pointer[ci.Error] // why the last commit failed
-	broken   atomic.Bool              // the disk failed: nothing is written until the next start
+	broken   atomic.Pointer[ci.Error] // the disk failed: nothing is written until the next start
 	watchers watchers
 	specs    specCache
+	bodies   bodyPacker
 	logs     *Logs
 }
 
@@ -209,7 +210,7 @@ func openError(path string, err error) error {
 	return ci.Wrap(ci.CodeUnavailable, err, "the store %s cannot be opened", path)
 }
 
-// prepare makes the buckets of a new file, and checks the version of an old one.
+// prepare makes the buckets that are missing, and checks the version of an old file.
 func (s *Store) prepare(readOnly bool) error {
 	read := func(tx *bolt.Tx) (version uint64, ok bool) {
 		b := tx.Bucket(bucketNames[bucketMeta])
@@ -223,9 +224,12 @@ func (s *Store) prepare(readOnly bool) error {
 		return version, ok
 	}
 	var version uint64
-	var ok, empty bool
+	var ok, empty, lacks bool
 	err := s.db.View(func(tx *bolt.Tx) error {
 		version, ok = read(tx)
+		for _, name := range bucketNames {
+			lacks = lacks || tx.Bucket(name) == nil
+		}
 		k, _ := tx.Cursor().First()
 		empty = k == nil
 		return nil
@@ -235,8 +239,10 @@ func (s *Store) prepare(readOnly bool) error {
 		return openError(s.path, err)
 	case ok && version > SchemaVersion:
 		return ci.Errorf(ci.CodeUnavailable, "the store %s has schema version %d, and this docket knows only up to %d; start the newer docket that wrote it", s.path, version, SchemaVersion)
-	case ok:
+	case ok && (readOnly || !lacks):
 		return nil
+	case ok:
+		return s.addBuckets()
 	case !empty:
 		return ci.Errorf(ci.CodeUnavailable, "%s is a bbolt file, but not docket's; mend data_dir in the configuration", s.path)
 	case readOnly:
@@ -247,10 +253,8 @@ func (s *Store) prepare(readOnly bool) error {
 		return err
 	}
 	err = s.db.Update(func(tx *bolt.Tx) error {
-		for _, name := range bucketNames {
-			if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-				return err
-			}
+		if err := makeBuckets(tx); err != nil {
+			return err
 		}
 		b := tx.Bucket(bucketNames[bucketMeta])
 		if err := b.Put(metaSchema, be64(SchemaVersion)); err != nil {
@@ -263,6 +267,41 @@ func (s *Store) prepare(readOnly bool) error {
 	}
 	s.instance = hex.EncodeToString(id[:])
 	return syncDir(filepath.Dir(s.path))
+}
+
+// addBuckets makes the buckets that a store from before them lacks, and fills
+// those that are an index.
+func (s *Store) addBuckets() error {
+	err := s.db.Update(func(tx *bolt.Tx) error {
+		index := map[int]func(*bolt.Tx) error{bucketRunEntries: refileEntries, bucketKinds: refileKinds}
+		for bucket := range index {
+			if tx.Bucket(bucketNames[bucket]) != nil {
+				delete(index, bucket)
+			}
+		}
+		if err := makeBuckets(tx); err != nil {
+			return err
+		}
+		for _, fill := range index {
+			if err := fill(tx); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return openError(s.path, err)
+	}
+	return nil
+}
+
+func makeBuckets(tx *bolt.Tx) error {
+	for _, name := range bucketNames {
+		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close waits for the commits under way and releases the file.

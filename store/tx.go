@@ -24,7 +24,7 @@ type tx struct {
 func (t *tx) bucket(i int) *bolt.Bucket {
 	if t.buckets[i] == nil {
 		t.buckets[i] = t.b.Bucket(bucketNames[i])
-		if f := fill[i]; f > 0 {
+		if f := fill[i]; f > 0 && t.buckets[i] != nil {
 			t.buckets[i].FillPercent = f
 		}
 	}

@@ -3,6 +3,8 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -14,9 +16,13 @@ import (
 const maxBroken = 1000
 
 // Verify checks every page, record, index and invariant and returns a line
-// for each thing that is broken. It reads all of the store.
+// for each thing that is broken. It reads all of the store; an open one is
+// copied first, which needs as much free space.
 func (s *Store) Verify(ctx context.Context) ([]string, error) {
 	v := &verifier{ctx: ctx, used: map[string]uint32{}, queues: map[string][]uint64{}, speakers: map[string]lane{}}
+	if !s.db.IsReadOnly() {
+		return s.verifyCopy(v)
+	}
 	err := s.view(func(t *tx) error {
 		v.t = t
 		for err := range t.b.Check() {
@@ -24,7 +30,8 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 		}
 		for _, check := range []func() error{
 			v.receipts, v.identities, v.digests, v.runs, v.states, v.refs, v.outbox, v.due, v.dead, v.lanes,
-			v.requests, v.decisions, v.scopes, v.tokens, v.pins,
+			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users,
+			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -113,6 +120,8 @@ func (v *verifier) body(k []byte, r ci.Receipt) error {
 		v.broken("receipt %s: %v", r.ID, err)
 	} else if int64(len(body)) != r.BodyBytes {
 		v.broken("receipt %s: %d bytes of body, and the record says %d", r.ID, len(body), r.BodyBytes)
+	} else if sum := sha256.Sum256(body); hex.EncodeToString(sum[:]) != r.BodySHA256 {
+		v.broken("receipt %s: its body has another digest", r.ID)
 	}
 	return nil
 }
@@ -199,8 +208,12 @@ func (v *verifier) run(r *ci.Run) error {
 	if r.State == ci.Preparing && r.Internal.Job == nil {
 		v.broken("run %s: preparing, and nothing is to be prepared", r.ID)
 	}
-	if kind, name, ok := refOf(r); ok && v.t.get(bucketRefs, refKey(r.Project, kind, name, r.Number)) == nil {
+	kind, name, ok := refOf(r)
+	if ok && v.t.bucket(bucketRefs).Get(refKey(r.Project, kind, name, r.Number)) == nil {
 		v.broken("run %s: not filed under its ref", r.ID)
+	}
+	if kind == refPullRequest && r.Source.Branch != "" && v.t.get(bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number)) == nil {
+		v.broken("run %s: not filed under its head branch", r.ID)
 	}
 	if r.Cause.Kind == ci.CauseDelivery {
 		v.cause(r)
@@ -255,8 +268,11 @@ func (v *verifier) refs() error {
 			return nil
 		}
 		r, err := decodeRun(key, rv)
-		if err == nil && (m.after != r.Source.Commit || m.before != r.Source.Before || m.scope != scopeHash(r.Internal.Scope)) {
+		if err == nil && (m.after != r.Source.Commit || m.before != r.Source.Before || m.scope != scopeHash(r.Internal.Scope) || m.head != r.Internal.Head) {
 			v.broken("refs: run %s is filed with another move than its own", r.ID)
+		}
+		if err == nil && !filed(&r, k) {
+			v.broken("refs: run %s is filed under %q, where it does not belong", r.ID, k)
 		}
 		return nil
 	})
@@ -269,6 +285,9 @@ func (v *verifier) outbox() error {
 		if err != nil {
 			v.broken("%v", err)
 			return nil
+		}
+		if h, err := decodeEntryHead(val); err == nil && h.hold != holdOf(&e) {
+			v.broken("notification %s: a hold of %q would stop it", e.ID, h.hold)
 		}
 		if !json.Valid(e.Payload) {
 			v.broken("notification %s: its payload cannot be read", e.ID)
@@ -350,6 +369,8 @@ func (v *verifier) lanes() error {
 		}
 		if want := v.speakers[name]; l.speaker < want.speaker {
 			v.broken("lane %s: run %s speaks, and %s is newer", name, l.run, want.run)
+		} else if l.speaker == want.speaker && l.run != want.run {
+			v.broken("lane %s: run %s speaks in the place of %s", name, l.run, want.run)
 		}
 		return nil
 	})
@@ -382,8 +403,10 @@ func (v *verifier) decisions() error {
 			v.broken("decision %d: %v", fromBE64(k), err)
 			return nil
 		}
-		if d.Run != "" && v.t.bucket(bucketRunDecisions).Get(runDecisionKey(d.Run, fromBE64(k))) == nil {
-			v.broken("decision %s: not filed under run %s", d.ID, d.Run)
+		for _, run := range []string{d.Run, d.OtherRun} {
+			if run != "" && v.t.get(bucketRunDecisions, runDecisionKey(run, fromBE64(k))) == nil {
+				v.broken("decision %s: not filed under run %s", d.ID, run)
+			}
 		}
 		return nil
 	})
@@ -391,7 +414,7 @@ func (v *verifier) decisions() error {
 
 func (v *verifier) scopes() error {
 	return v.each(bucketScopes, func(k, val []byte) error {
-		if _, err := v.t.scope(k, val); err != nil {
+		if sc, err := v.t.scope(k, val); err != nil || sc.Project == "" {
 			v.broken("scope %q: %v", k, err)
 		}
 		return nil

@@ -60,7 +60,7 @@ type Result struct {
 	Steps  []ci.StepResult
 }
 
-var errTimedOut = errors.New("timed out")
+var errTimedOut = errors.New(ci.ReasonTimedOut)
 
 // carrier is one run being carried.
 type carrier struct {

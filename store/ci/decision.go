@@ -16,6 +16,13 @@ const (
 	DecisionRerun       = "rerun"
 	DecisionTimedOut    = "timed_out"
 	DecisionHeld        = "held"
+
+	DecisionUserAdded       = "user_added"
+	DecisionUserRemoved     = "user_removed"
+	DecisionPasswordChanged = "password_changed"
+	DecisionRoleChanged     = "role_changed"
+	DecisionLoginLink       = "login_link" // one was made
+	DecisionSignedOut       = "signed_out" // everywhere
 )
 
 // Decision is one line of the audit trail: who or what decided, why, when.
@@ -28,6 +35,7 @@ type Decision struct {
 	Receipt  string `json:"receipt,omitempty"`
 	Entry    string `json:"entry,omitempty"` // outbox entry
 	Project  string `json:"project,omitempty"`
+	User     string `json:"user,omitempty"` // whom it is about
 	By       By     `json:"by"`
 	Reason   string `json:"reason"`
 }

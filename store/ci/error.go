@@ -19,6 +19,7 @@ const (
 	CodeTooLarge         Code = "too_large"          // over a documented limit
 	CodeUnsupportedMedia Code = "unsupported_media"  // content type or encoding
 	CodeInvalid          Code = "invalid"            // readable, but not acceptable
+	CodeTooMany          Code = "too_many"           // asked too often; wait
 	CodeUnavailable      Code = "unavailable"        // not now: nothing was promised, try again
 	CodeInternal         Code = "internal"           // a fault of docket's own
 )

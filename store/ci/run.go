@@ -122,6 +122,9 @@ type CancelRequest struct {
 	ByRun string `json:"by_run,omitempty"`
 }
 
+// ReasonTimedOut is the reason of a run that failed because its time was up.
+const ReasonTimedOut = "timed out"
+
 // RunID returns PROJECT-NUMBER.
 func RunID(project string, number uint64) string {
 	return project + "-" + strconv.FormatUint(number, 10)

@@ -1,0 +1,308 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+
+	"docket/store/ci"
+)
+
+// maxVerdicts bounds how many judgements a receipt keeps: the first and the
+// newest ones.
+const maxVerdicts = 50
+
+// Acceptance is a verified and judged delivery.
+type Acceptance struct {
+	Delivery ci.Delivery
+	Event    ci.Event
+	Reason   string     // why it starts nothing, where Drafts is empty
+	Drafts   []ci.Draft // the runs it starts
+	Projects []string   // the configured projects of its repository: pinned to its id if they are not yet
+	Cancels  []Cancel   // pending runs that it ends
+	// RefuseReplay refuses known bytes under a new delivery id.
+	RefuseReplay bool
+}
+
+// Cancel ends what is pending in a scope (see ci.Internal).
+type Cancel struct {
+	Project string
+	Scope   string
+	Ref     string // full
+	Reason  string
+}
+
+// Accepted is the answer to an Acceptance, true from before it was given.
+type Accepted struct {
+	Receipt   ci.Receipt
+	Runs      []ci.Run
+	Duplicate bool // the delivery was on record; nothing new came of it
+}
+
+// Accept writes receipt, body, runs and outbox entries in one commit.
+//
+// A delivery on record is answered with what exists. If it had been ignored,
+// it takes the new judgement.
+//
+// Errors: CodeConflict (the identity is on record with other bytes),
+// CodeForbidden (a project is pinned to another repository id, or a refused
+// replay), CodeUnavailable (not committed; nothing was promised).
+func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
+	p := s.prepareAcceptance(&a)
+	var out Accepted
+	err := s.update(ctx, func(t *tx) (err error) {
+		out, err = t.accept(&a, p)
+		return err
+	})
+	if err != nil {
+		return Accepted{}, err
+	}
+	return out, nil
+}
+
+// acceptance is what can be made of an Acceptance outside the transaction.
+type acceptance struct {
+	receipt  ci.Receipt
+	json     []byte
+	body     []byte
+	identity []byte
+	digest   []byte
+	runs     []*newRun
+}
+
+func (s *Store) prepareAcceptance(a *Acceptance) *acceptance {
+	d, e := &a.Delivery, &a.Event
+	if d.BodySHA256 == "" {
+		sum := sha256.Sum256(d.Body)
+		d.BodySHA256 = hex.EncodeToString(sum[:])
+	}
+	id := d.ReceiptID()
+	now := ci.At(d.ReceivedAt)
+	if now.IsZero() {
+		now = ci.At(s.now())
+	}
+	p := &acceptance{identity: identityKey(id), digest: digestKey(e.PushedAt, d.BodySHA256)}
+	outcome, reason := ci.Ignored, a.Reason
+	if len(a.Drafts) > 0 {
+		outcome, reason = ci.Accepted, ""
+	}
+	p.receipt = ci.Receipt{
+		ID: id.String(), Integration: id.Integration, Installation: id.Installation, Delivery: id.Delivery,
+		Event: d.Event, Action: e.Action, Outcome: outcome, Reason: reason, Repository: e.Repository,
+		Ref: e.Ref, Commit: e.Commit, BodySHA256: d.BodySHA256, BodyBytes: int64(len(d.Body)),
+		Secret: d.Secret, ReceivedAt: now, PushedAt: e.PushedAt,
+		Verdicts: []ci.Verdict{{At: now, Outcome: outcome, Reason: reason}},
+	}
+	p.json = mustJSON(p.receipt)
+	p.body = s.bodies.encode(d.Header, d.Body)
+	p.runs = s.prepareRuns(a.Drafts, now)
+	return p
+}
+
+func (s *Store) prepareRuns(drafts []ci.Draft, now ci.Time) []*newRun {
+	runs := make([]*newRun, len(drafts))
+	for i := range drafts {
+		d := &drafts[i]
+		runs[i] = s.prepareRun(d, &d.Spec, d.Spec.Digest(), now)
+	}
+	return runs
+}
+
+func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
+	if v := t.get(bucketIdentities, p.identity); v != nil {
+		return t.acceptAgain(fromBE64(v), a, p)
+	}
+	if err := t.checkPins(a); err != nil {
+		return out, err
+	}
+	twin, sameBytes, err := t.twin(a, p)
+	if err != nil {
+		return out, err
+	}
+	if sameBytes && a.RefuseReplay {
+		return out, ci.Errorf(ci.CodeForbidden, "these bytes are on record as receipt %s, and the project refuses replays (replays: refuse); redeliver under the same delivery id, or replay that receipt", twin)
+	}
+	if err := t.pin(a); err != nil {
+		return out, err
+	}
+	seq, err := t.next(bucketReceipts)
+	if err != nil {
+		return out, err
+	}
+	out.Receipt = p.receipt
+	body := p.json
+	if twin != "" {
+		out.Receipt.Twin = twin
+		body = mustJSON(out.Receipt)
+	}
+	if out.Runs, out.Receipt.Runs, err = t.createRuns(p.runs); err != nil {
+		return out, err
+	}
+	key := be64(seq)
+	record, err := encodeReceipt(p.receipt.ID, out.Receipt.Outcome, out.Receipt.Runs, body)
+	if err != nil {
+		return out, err
+	}
+	if err := t.put(bucketReceipts, key, record); err != nil {
+		return out, err
+	}
+	if err := t.put(bucketBodies, key, p.body); err != nil {
+		return out, err
+	}
+	if err := t.put(bucketIdentities, p.identity, key); err != nil {
+		return out, err
+	}
+	if err := t.put(bucketDigests, p.digest, key); err != nil {
+		return out, err
+	}
+	return out, t.cancelScopes(a.Cancels, p.receipt.ID)
+}
+
+// acceptAgain answers a delivery that is on record.
+func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted, err error) {
+	key := be64(seq)
+	if out.Receipt, err = decodeReceipt(t.get(bucketReceipts, key)); err != nil {
+		return out, err
+	}
+	rec := &out.Receipt
+	if rec.BodySHA256 != a.Delivery.BodySHA256 {
+		return out, ci.Errorf(ci.CodeConflict, "receipt %s is on record with other bytes: a delivery id stands for one body", rec.ID)
+	}
+	if len(rec.Runs) > 0 {
+		out.Duplicate = true
+		for _, id := range rec.Runs {
+			r, err := t.run(id)
+			if ci.CodeOf(err) == ci.CodeNotFound {
+				r.ID = id // retention took it; its name stands
+				r.Project, r.Number, _ = ci.ParseRunID(id)
+			} else if err != nil {
+				return out, err
+			}
+			out.Runs = append(out.Runs, r)
+		}
+		return out, nil
+	}
+	if err := t.checkPins(a); err != nil {
+		return out, err
+	}
+	if err := t.pin(a); err != nil {
+		return out, err
+	}
+	rec.Outcome, rec.Reason = p.receipt.Outcome, p.receipt.Reason
+	addVerdict(rec, p.receipt.Verdicts[0])
+	if out.Runs, rec.Runs, err = t.createRuns(p.runs); err != nil {
+		return out, err
+	}
+	out.Duplicate = len(out.Runs) == 0
+	// What a deletion ends was ended when it first came. What waits now may
+	// belong to a ref that was made anew since.
+	return out, t.putReceipt(key, rec)
+}
+
+func addVerdict(rec *ci.Receipt, v ci.Verdict) {
+	rec.Verdicts = append(rec.Verdicts, v)
+	if n := len(rec.Verdicts); n > maxVerdicts {
+		rec.Verdicts = append(rec.Verdicts[:1], rec.Verdicts[n-maxVerdicts+1:]...)
+	}
+}
+
+func (t *tx) createRuns(list []*newRun) (runs []ci.Run, ids []string, err error) {
+	ids = []string{}
+	for _, n := range list {
+		r, err := t.createRun(n)
+		if err != nil {
+			return nil, nil, err
+		}
+		runs, ids = append(runs, r), append(ids, r.ID)
+	}
+	return runs, ids, nil
+}
+
+// twin finds another receipt of the same bytes, or else of the same recent
+// move of the same ref.
+func (t *tx) twin(a *Acceptance, p *acceptance) (id string, sameBytes bool, err error) {
+	if v := t.get(bucketDigests, p.digest); v != nil {
+		rv := t.get(bucketReceipts, v)
+		if rv != nil {
+			rec, err := decodeReceipt(rv)
+			if err != nil {
+				return "", false, err
+			}
+			if rec.BodySHA256 == a.Delivery.BodySHA256 {
+				return rec.ID, true, nil
+			}
+		}
+	}
+	for i := range p.runs {
+		r := &p.runs[i].run
+		kind, name, ok := refOf(r)
+		if !ok {
+			continue
+		}
+		list, err := t.recentMove(r, kind, name)
+		if err != nil || list != "" {
+			return list, false, err
+		}
+	}
+	return "", false, nil
+}
+
+// recentMove returns the receipt of a recent run with the same before and after.
+func (t *tx) recentMove(r *ci.Run, kind byte, name string) (string, error) {
+	prefix := refPrefix(r.Project, kind, name)
+	commits := encodeCommits(nil, r.Source.Before, r.Source.Commit)
+	c := t.bucket(bucketRefs).Cursor()
+	k, v := last(c, prefix)
+	for n := 0; n < lookBack/4 && len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); n++ {
+		if len(v) > moveHeader && bytes.Equal(v[moveHeader:], commits) {
+			key := runKey(r.Project, fromBE64(k[len(prefix):]))
+			other, err := decodeRun(key, t.get(bucketRuns, key))
+			if err != nil {
+				return "", err
+			}
+			if other.Cause.Kind == ci.CauseDelivery && other.Cause.Event == r.Cause.Event {
+				return other.Cause.Receipt, nil
+			}
+		}
+		k, v = c.Prev()
+	}
+	return "", nil
+}
+
+// cancelScopes ends the pending runs of deleted refs.
+func (t *tx) cancelScopes(list []Cancel, receipt string) error {
+	for _, c := range list {
+		branch, _ := ci.SplitRef(c.Ref)
+		if branch == "" {
+			continue
+		}
+		hash := scopeHash(c.Scope)
+		moves, err := t.alive(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash && hash != 0 })
+		if err != nil {
+			return err
+		}
+		for _, m := range moves {
+			r, err := t.run(ci.RunID(c.Project, m.number))
+			if err != nil {
+				return err
+			}
+			if !r.State.Pending() {
+				continue
+			}
+			if err := t.moveRun(&r, ci.Cancelled, c.Reason); err != nil {
+				return err
+			}
+			if err := t.decide(ci.Decision{
+				Kind: ci.DecisionCancelled, Run: r.ID, Receipt: receipt, Project: r.Project,
+				By: ci.By{Kind: ci.ByServer, Name: "delivery"}, Reason: c.Reason,
+			}); err != nil {
+				return err
+			}
+		}
+		if err := t.noteDeletion(c.Project, branch); err != nil {
+			return err
+		}
+	}
+	return nil
+}

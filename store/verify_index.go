@@ -1,0 +1,129 @@
+package store
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"docket/store/ci"
+)
+
+// verifyCopy verifies a copy of an open store. bbolt's own check looks at
+// what is free too, which must not change meanwhile; a copy stands still, and
+// holds up nobody. It needs as much free space as the store.
+func (s *Store) verifyCopy(v *verifier) ([]string, error) {
+	f, err := os.CreateTemp(filepath.Dir(s.path), ".verify-*")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := os.Remove(f.Name()); err != nil { // it lives as long as it is open
+		return nil, err
+	}
+	if _, err := s.Backup(v.ctx, f); err != nil {
+		return nil, err
+	}
+	return VerifyFile(v.ctx, "/proc/self/fd/"+strconv.FormatUint(uint64(f.Fd()), 10))
+}
+
+// sequences ensures that no new record can take an old one's place.
+func (v *verifier) sequences() error {
+	for name, bucket := range map[string]int{
+		"receipts": bucketReceipts, "outbox": bucketOutbox, "decisions": bucketDecisions,
+	} {
+		b := v.t.bucket(bucket)
+		if k, _ := b.Cursor().Last(); k != nil && fromBE64(k) > b.Sequence() {
+			v.broken("%s: record %d is there, and the next would be %d", name, fromBE64(k), b.Sequence()+1)
+		}
+	}
+	var newest uint64
+	err := v.each(bucketRuns, func(_, val []byte) error {
+		newest = max(newest, fromBE64(val))
+		return nil
+	})
+	if next := v.t.bucket(bucketRuns).Sequence() + 1; newest >= next {
+		v.broken("runs: the %dth created is there, and the next would be the %dth", newest, next)
+	}
+	return err
+}
+
+func (v *verifier) bodies() error {
+	return v.each(bucketBodies, func(k, _ []byte) error {
+		if v.t.get(bucketReceipts, k) == nil {
+			v.broken("body %d has no receipt", fromBE64(k))
+		}
+		return nil
+	})
+}
+
+// specs reads what is on disk: the cache may know better.
+func (v *verifier) specs() error {
+	return v.each(bucketSpecs, func(k, val []byte) error {
+		spec, err := decodeJSON[ci.Spec]("spec", val)
+		if err != nil {
+			v.broken("spec %x: %v", k, err)
+		} else if got := spec.Digest(); got != "sha256:"+hex.EncodeToString(k) {
+			v.broken("spec %x: its digest is %s", k, got)
+		}
+		return nil
+	})
+}
+
+func (v *verifier) forks() error {
+	return v.each(bucketForks, func(k, val []byte) error {
+		r, err := v.t.run(string(val))
+		switch {
+		case err != nil && !v.pruned(string(val)):
+			v.broken("fork's commit %q: %v", k, err)
+		case err == nil && (!r.Fork || !bytes.Equal(forkKey(r.Project, r.Source.Commit), k)):
+			v.broken("fork's commit %q: run %s did not bring it", k, r.ID)
+		}
+		return nil
+	})
+}
+
+func (v *verifier) holds() error {
+	return v.each(bucketHolds, func(k, val []byte) error {
+		if _, err := decodeJSON[HoldInfo]("hold", val); err != nil {
+			v.broken("hold of %s: %v", k, err)
+		}
+		return nil
+	})
+}
+
+// runDecisions ensures that each filing of a decision is of a decision on that run.
+func (v *verifier) runDecisions() error {
+	return v.each(bucketRunDecisions, func(k, _ []byte) error {
+		if len(k) < 10 {
+			v.broken("run_decisions: %q", k)
+			return nil
+		}
+		run, seq := string(k[:len(k)-9]), k[len(k)-8:]
+		val := v.t.get(bucketDecisions, seq)
+		d, err := decodeJSON[ci.Decision]("decision", val)
+		if val == nil || err == nil && d.Run != run && d.OtherRun != run {
+			v.broken("run_decisions: decision %d is not on run %s", fromBE64(seq), run)
+		}
+		return nil
+	})
+}
+
+// filed reports whether a refs key is where a run belongs.
+func filed(r *ci.Run, k []byte) bool {
+	kind, name, ok := refOf(r)
+	if ok && bytes.Equal(k, refKey(r.Project, kind, name, r.Number)) {
+		return true
+	}
+	return kind == refPullRequest && r.Source.Branch != "" &&
+		bytes.Equal(k, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number))
+}
+
+// holdOf is what a rate limit would hold an entry by.
+func holdOf(e *ci.OutboxEntry) string {
+	if e.Kind == ci.OutboxGitHubStatus {
+		return e.Integration
+	}
+	return e.Target
+}
