@@ -17,6 +17,7 @@ const (
 
 	pageBranch = 0x01
 	pageLeaf   = 0x02
+	pageFree   = 0x10
 	leafBucket = 0x01
 
 	metaSize    = 64
@@ -30,7 +31,17 @@ type pageWalk struct {
 	size int64 // of a page
 	end  uint64
 	seen []uint64 // a bit for each page
+	free uint64   // the page that lists the free ones, or noFreelist
 }
+
+// alwaysWalk is the size up to which a file is walked at every open, in
+// bytes. A larger one that was closed in order is not: opening it would take
+// as long as reading it. `docket verify` does so at any time.
+const alwaysWalk = 1 << 30
+
+// noFreelist stands in a meta page whose free pages are not listed: the store
+// was not closed in order.
+const noFreelist = ^uint64(0)
 
 // checkPages returns errDamaged, with where and what, unless each page of the
 // tree lies in the file, is of its kind and keeps within its bounds.
@@ -42,6 +53,11 @@ func checkPages(r io.ReaderAt, fileSize int64, pageSize int) error {
 	}
 	if have := uint64(fileSize / w.size); w.end > have {
 		return fmt.Errorf("%w: it was cut off, there are %d pages of %d", errDamaged, have, w.end)
+	}
+	if w.free != noFreelist {
+		if err := w.freelist(); err != nil || fileSize > alwaysWalk {
+			return err
+		}
 	}
 	w.seen = make([]uint64, w.end/64+1)
 	return w.page(root)
@@ -65,12 +81,26 @@ func (w *pageWalk) meta() (root uint64, err error) {
 		if txid := le.Uint64(b[48:]); !found || txid > newest {
 			found, newest = true, txid
 			root, w.end = le.Uint64(b[16:]), le.Uint64(b[40:])
+			w.free = le.Uint64(b[32:])
 		}
 	}
 	if !found {
 		return 0, fmt.Errorf("%w: neither of its first two pages is whole", errDamaged)
 	}
 	return root, nil
+}
+
+// freelist checks the page that lists the free ones.
+func (w *pageWalk) freelist() error {
+	head := make([]byte, pageHeader)
+	if _, err := w.r.ReadAt(head, int64(w.free)*w.size); err != nil {
+		return fmt.Errorf("%w: page %d cannot be read: %v", errDamaged, w.free, err)
+	}
+	le := binary.LittleEndian
+	if w.free >= w.end || le.Uint64(head) != w.free || le.Uint16(head[8:]) != pageFree || w.free+uint64(le.Uint32(head[12:])) >= w.end {
+		return fmt.Errorf("%w: page %d does not list the free pages, as it should", errDamaged, w.free)
+	}
+	return nil
 }
 
 // page walks one page and all below it.

@@ -315,7 +315,18 @@ func (s *Store) Close() error {
 	})
 	<-s.stopped
 	s.logs.closeAll()
+	if !s.db.IsReadOnly() && s.broken.Load() == nil {
+		s.listFree()
+	}
 	return s.db.Close()
+}
+
+// listFree writes the list of free pages, once and at the end, so that the
+// next open need not look for them in the whole file. Where that fails it
+// looks for them, as after a kill.
+func (s *Store) listFree() {
+	s.db.NoFreelistSync = false
+	_ = s.db.Update(func(*bolt.Tx) error { return nil })
 }
 
 // Path returns the store's file.
