@@ -21,15 +21,14 @@ func setPrincipal(c echo.Context, p principal) { c.Set(principalKey, p) }
 // by returns who asks. It is only called behind a route that needs a role.
 func by(c echo.Context) ci.By { return c.Get(principalKey).(principal).by }
 
-// admit lets a request through to a route, or says why not.
+// admit lets a request through to a route of the API, or says why not. Pages
+// have pageAuth.
 func (s *Server) admit(c echo.Context, r route) error {
-	if r.need == "" {
+	if r.need == "" || r.page {
 		return nil
 	}
-	if r.public {
-		if p := s.config().Project(pathParam(c, "project")); p != nil && p.Public {
-			return nil
-		}
+	if r.public && s.isPublic(c) {
+		return nil
 	}
 	p, err := s.authenticate(c)
 	if err != nil {
@@ -41,6 +40,17 @@ func (s *Server) admit(c echo.Context, r route) error {
 	}
 	setPrincipal(c, p)
 	return nil
+}
+
+// isPublic reports whether the project that a path names, or that of the run
+// that it names, is open to all.
+func (s *Server) isPublic(c echo.Context) bool {
+	name := pathParam(c, "project")
+	if name == "" {
+		name, _, _ = ci.ParseRunID(pathParam(c, "run"))
+	}
+	p := s.config().Project(name)
+	return p != nil && p.Public
 }
 
 // authenticate finds out who asks, from the Authorization header alone.

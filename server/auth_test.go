@@ -1,6 +1,7 @@
 package server_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,10 +38,18 @@ func TestEveryRouteNeedsItsRole(t *testing.T) {
 		"GET /tokens":                                                ci.Admin,
 		"POST /tokens":                                               ci.Admin,
 		"DELETE /tokens/:token":                                      ci.Admin,
+		"GET /users":                                                 ci.Admin,
+		"POST /users":                                                ci.Admin,
+		"DELETE /users/:user":                                        ci.Admin,
+		"PUT /users/:user/password":                                  ci.Admin,
+		"PUT /users/:user/role":                                      ci.Admin,
+		"POST /login-links":                                          ci.Admin,
 		"POST /backup":                                               ci.Admin,
 		"POST /verify":                                               ci.Admin,
 		"POST /reload":                                               ci.Admin,
 	}
+	// Pages have sessions; TestEveryPageNeedsItsRole has their rules.
+	pages := server.ListPages()
 	rules := map[string]ci.Role{
 		"GET /": open, "HEAD /": open, "GET /healthz": open, "HEAD /healthz": open, "GET /readyz": open, "HEAD /readyz": open,
 		"GET /metrics": open, "HEAD /metrics": open, server.AnyMethod + " /hooks/:integration": open,
@@ -49,13 +58,16 @@ func TestEveryRouteNeedsItsRole(t *testing.T) {
 		rules[strings.Replace(route, " ", " /api/v1", 1)] = role
 	}
 	routes := server.ListRoutes()
-	if len(routes) != len(rules) {
-		t.Errorf("%d routes and %d rules", len(routes), len(rules))
+	if len(routes) != len(rules)+len(pages) {
+		t.Errorf("%d routes, %d of them pages, and %d rules", len(routes), len(pages), len(rules))
 	}
 
 	r := newRig(t)
 	roles := []ci.Role{ci.Viewer, ci.Operator, ci.Admin}
 	for _, route := range routes {
+		if slices.Contains(pages, route) {
+			continue
+		}
 		need, ok := rules[route]
 		if !ok {
 			t.Errorf("the route %q has no rule", route)
@@ -90,6 +102,63 @@ func TestEveryRouteNeedsItsRole(t *testing.T) {
 		}
 		if a := ask(r.admin, ""); a.status == 401 || a.status == 403 {
 			t.Errorf("%s on the admin socket: %v", route, a)
+		}
+	}
+}
+
+// Ensure that every page has a rule here, and that it holds: a new page
+// without one fails this test.
+func TestEveryPageNeedsItsRole(t *testing.T) {
+	const open = ci.Role("")
+	rules := map[string]ci.Role{
+		"GET /login": open, "HEAD /login": open, "POST /login": open, "GET /login/link": open, "HEAD /login/link": open, "POST /login/link": open,
+		"POST /logout": open, "POST /logout-everywhere": ci.Viewer,
+		"GET /assets/*": open, "HEAD /assets/*": open,
+		"POST /projects/:project/runs": ci.Operator, "POST /runs/:run/cancel": ci.Operator, "POST /runs/:run/rerun": ci.Operator,
+		"POST /runs/:run/approve": ci.Operator, "POST /notifications/:entry/retry": ci.Operator, "POST /notifications/:entry/discard": ci.Operator,
+		"POST /deliveries/:integration/:installation/:delivery/replay": ci.Operator,
+	}
+	for _, path := range []string{"/", "/projects/:project", "/projects/:project/badge.svg", "/projects/:project/runs", "/runs/:run", "/runs/:run/logs",
+		"/deliveries", "/deliveries/:integration/:installation/:delivery", "/deliveries/:integration/:installation/:delivery/body",
+		"/notifications", "/decisions", "/setup"} {
+		rules["GET "+path], rules["HEAD "+path] = ci.Viewer, ci.Viewer
+	}
+	list := server.ListPages()
+	if len(list) != len(rules) {
+		t.Errorf("%d pages and %d rules", len(list), len(rules))
+	}
+	p := newPages(t)
+	for _, route := range list {
+		need, ok := rules[route]
+		if !ok {
+			t.Errorf("the page %q has no rule", route)
+			continue
+		}
+		method, path, _ := strings.Cut(route, " ")
+		safe := method != "POST"
+		ask := func(user ci.Role, headers ...string) answer {
+			b := p.browser()
+			if user != "" {
+				b.mustLogin(string(user))
+			}
+			return b.do(method, path, nil, headers...)
+		}
+		if a := ask("", "Sec-Fetch-Site", "cross-site"); (a.status == 403) == safe {
+			t.Errorf("%s from another site: %v", route, a)
+		}
+		if need == open {
+			continue // what an open page says to nobody is its own business
+		}
+		for _, headers := range [][]string{nil, {"Authorization", "Bearer " + p.token(ci.Admin)}} {
+			if a := ask("", headers...); safe && (a.status != 303 || !strings.HasPrefix(a.header.Get("Location"), "/login?next=")) || !safe && a.status != 401 {
+				t.Errorf("%s without a session: %v", route, a)
+			}
+		}
+		for _, role := range []ci.Role{ci.Viewer, ci.Operator, ci.Admin} {
+			a := ask(role)
+			if refused := a.status == 403; refused == role.Allows(need) || a.status == 401 || a.status >= 500 {
+				t.Errorf("%s as %s: %v", route, role, a)
+			}
 		}
 	}
 }

@@ -60,7 +60,14 @@ type problem struct {
 
 // handleError turns any error of a handler into an answer. It is the one
 // place that logs them.
-func (s *Server) handleError(err error, c echo.Context) {
+func (s *Server) handleError(err error, c echo.Context) { s.answerError(err, c, false) }
+
+// handlePageError is handleError where errors are pages to who wants pages.
+func (s *Server) handlePageError(err error, c echo.Context) {
+	s.answerError(err, c, wantsPage(c.Request()))
+}
+
+func (s *Server) answerError(err error, c echo.Context, page bool) {
 	e := asError(err, c)
 	status := statusOf(e.Code)
 	s.noteRefusal(err, c, status, e.Message)
@@ -88,6 +95,13 @@ func (s *Server) handleError(err error, c echo.Context) {
 		if strings.HasPrefix(c.Path(), apiPrefix) {
 			h.Set(echo.HeaderWWWAuthenticate, `Bearer realm="docket"`)
 		}
+	}
+	if page {
+		failed := s.errorPage(c, status, e)
+		if failed == nil || c.Response().Committed {
+			return
+		}
+		s.log.Error("the page of an error cannot be shown", keyPath, c.Request().URL.Path, keyError, failed)
 	}
 	p := problem{
 		Type: "about:blank", Title: http.StatusText(status), Status: status,

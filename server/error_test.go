@@ -29,6 +29,7 @@ func TestErrors(t *testing.T) {
 		"too large":           {ci.Errorf(ci.CodeTooLarge, "m"), 413, "m"},
 		"unsupported":         {ci.Errorf(ci.CodeUnsupportedMedia, "m"), 415, "m"},
 		"invalid":             {ci.Errorf(ci.CodeInvalid, "m"), 422, "m"},
+		"too many":            {ci.Errorf(ci.CodeTooMany, "m"), 429, "m"},
 		"unavailable":         {ci.Errorf(ci.CodeUnavailable, "m"), 503, "m"},
 		"internal":            {ci.Wrap(ci.CodeInternal, cause, "m"), 500, "m"},
 		"a wrapped one":       {fmt.Errorf("x: %w", ci.Wrap(ci.CodeConflict, cause, "m")), 409, "m"},

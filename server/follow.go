@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -71,46 +70,18 @@ type follower struct {
 }
 
 func (s *Server) followLog(c echo.Context, run string, step int) error {
-	h := c.Response().Header()
-	h.Set(echo.HeaderContentType, eventStream)
-	h.Set(echo.HeaderCacheControl, "no-store")
-	h.Set("X-Accel-Buffering", "no") // or nginx keeps it back
-	f := &follower{server: s, run: run, step: step, out: newStream(c), at: parsePosition(c.Request().Header.Get("Last-Event-ID"))}
+	f := &follower{server: s, run: run, step: step, at: parsePosition(c.Request().Header.Get("Last-Event-ID"))}
 	defer f.close()
-
-	ctx, cancel := context.WithCancel(c.Request().Context())
-	defer cancel()
-	defer stopWhen(quitting(ctx), cancel)()
 	wake, stop := s.store.Watch(store.TopicRuns)
 	defer stop()
-
-	c.Response().WriteHeader(http.StatusOK)
-	f.unsent = true // the header: who follows wants to see at once that it works
+	out, ctx, done := openEvents(c)
+	defer done()
+	f.out, f.unsent = out, true // the header: who follows wants to see at once that it works
 	err := f.follow(ctx, wake)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	return nil
-}
-
-// stopWhen calls stop when c is closed. The returned function ends the wait.
-func stopWhen(c <-chan struct{}, stop func()) (done func()) {
-	if c == nil {
-		return func() {}
-	}
-	finish, finished := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(finished)
-		select {
-		case <-c:
-			stop()
-		case <-finish:
-		}
-	}()
-	return func() {
-		close(finish)
-		<-finished
-	}
 }
 
 // follow looks at the run, then sends what its log has, again and again. The

@@ -12,6 +12,7 @@ const (
 	keyDetail      = "detail"
 	keyBytes       = "bytes"
 	keyRemote      = "remote"
+	keyUser        = "user"
 	keyMethod      = "method"
 	keyPath        = "path"
 	keyError       = "error"

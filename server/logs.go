@@ -33,24 +33,36 @@ func (s *Server) getLogs(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	names, err := s.stepNames(run)
+	step, err := s.wantedStep(c, run)
 	if err != nil {
 		return err
-	}
-	step := allSteps
-	if name, ok := query(c, "step"); ok {
-		if step, err = stepIndex(run.ID, names, name); err != nil {
-			return err
-		}
 	}
 	follow := c.QueryParam("follow")
 	if (follow != "" && follow != "0" && follow != "false") ||
 		strings.HasPrefix(c.Request().Header.Get(echo.HeaderAccept), eventStream) {
 		return s.followLog(c, run.ID, step)
 	}
+	return s.sendLog(c, run.ID, step)
+}
+
+// wantedStep reads which step of a run's log a request is for.
+func (s *Server) wantedStep(c echo.Context, run ci.Run) (int, error) {
+	name, ok := query(c, "step")
+	if !ok {
+		return allSteps, nil
+	}
+	names, err := s.stepNames(run)
+	if err != nil {
+		return 0, err
+	}
+	return stepIndex(run.ID, names, name)
+}
+
+// sendLog answers with a log as plain text.
+func (s *Server) sendLog(c echo.Context, run string, step int) error {
 	h := c.Response().Header()
 	h.Set(echo.HeaderContentType, echo.MIMETextPlainCharsetUTF8)
-	r, err := s.store.Logs().Open(run.ID, 0)
+	r, err := s.store.Logs().Open(run, 0)
 	if ci.CodeOf(err) == ci.CodeNotFound { // the run is there, its log is still empty
 		return c.NoContent(http.StatusOK)
 	}

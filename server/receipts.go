@@ -85,20 +85,24 @@ func (s *Server) replayReceipt(c echo.Context) error {
 	if err := decode(c, &struct{}{}); err != nil {
 		return err
 	}
-	rec, err := s.store.Receipt(id)
-	if err != nil {
-		return err
-	}
-	v, err := s.judgeAgain(id, rec)
-	if err != nil {
-		return err
-	}
-	rec, again, err := s.store.Replay(c.Request().Context(), store.Replay{ID: id, Key: key, By: by(c), Reason: v.reason, Drafts: v.drafts})
+	rec, again, err := s.replay(c, id, key, "")
 	if err != nil {
 		return err
 	}
 	replayed(c, again)
 	return c.JSON(http.StatusOK, publicReceipt(rec))
+}
+
+// replay judges a stored delivery again; said is what somebody says about why.
+func (s *Server) replay(c echo.Context, id ci.ReceiptID, key, said string) (rec ci.Receipt, again bool, err error) {
+	if rec, err = s.store.Receipt(id); err != nil {
+		return rec, false, err
+	}
+	v, err := s.judgeAgain(id, rec)
+	if err != nil {
+		return rec, false, err
+	}
+	return s.store.Replay(c.Request().Context(), store.Replay{ID: id, Key: key, By: by(c), Reason: v.reason, Said: said, Drafts: v.drafts})
 }
 
 // judgeAgain judges a receipt's stored bytes. CodeConflict: the configuration

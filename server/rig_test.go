@@ -23,7 +23,11 @@ import (
 	"docket/store"
 	"docket/store/ci"
 	"docket/store/storetest"
+	"docket/web"
 )
+
+// renderer is shared by all tests: parsing the templates takes a while.
+var renderer = sync.OnceValue(func() *web.Renderer { return web.New("test") })
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
@@ -115,7 +119,7 @@ func newRigOver(t *testing.T, st *store.Store, changes ...func(*ci.Config)) *rig
 
 func (r *rig) newServer() *server.Server {
 	return server.New(server.Options{
-		Store: r.store, Config: r.config, Version: "test",
+		Store: r.store, Config: r.config, Version: "test", Pages: renderer(),
 		Log: slog.New(slog.NewTextHandler(r.log, nil)),
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"docket/store/ci"
+	"docket/web"
 )
 
 // route is one line of the outside: where, who, what.
@@ -15,22 +16,32 @@ type route struct {
 	path   string
 	parts  []string // the parts that have it; none: every listener has it
 	need   ci.Role  // "": open to all
-	public bool     // also open to all if :project is public
+	public bool     // also open to all if :project, or that of :run, is public
+	unless string   // listeners of this part do not have it
+	page   bool     // for browsers: sessions, not tokens; see pageAuth
 	handle func(*Server, echo.Context) error
 }
 
 func (r *route) servedBy(parts []string) bool {
+	if r.unless != "" && served(r.unless, parts) {
+		return false
+	}
 	if len(r.parts) == 0 || len(parts) == 0 {
 		return true
 	}
 	return slices.ContainsFunc(r.parts, func(p string) bool { return slices.Contains(parts, p) })
 }
 
+// served reports whether a listener of parts serves one of them.
+func served(part string, parts []string) bool {
+	return len(parts) == 0 || slices.Contains(parts, part)
+}
+
 // routes is every path that docket answers, with the role that it needs.
 func routes() []route {
 	list := []route{
 		{path: "/healthz", handle: (*Server).healthz},
-		{path: "/", parts: []string{PartAPI, PartUI}, handle: (*Server).index},
+		{path: "/", parts: []string{PartAPI}, unless: PartUI, handle: (*Server).index},
 		{path: "/readyz", parts: []string{PartAPI}, handle: (*Server).readyz},
 		{path: "/metrics", parts: []string{PartAPI}, handle: (*Server).serveMetrics},
 		// Every method: an unknown integration is a 404 before a wrong method is a 405.
@@ -71,9 +82,49 @@ func routes() []route {
 	api(get, "/tokens", ci.Admin, (*Server).listTokens)
 	api(post, "/tokens", ci.Admin, (*Server).createToken)
 	api(http.MethodDelete, "/tokens/:token", ci.Admin, (*Server).revokeToken)
+	api(get, "/users", ci.Admin, (*Server).listUsers)
+	api(post, "/users", ci.Admin, (*Server).createUser)
+	api(http.MethodDelete, "/users/:user", ci.Admin, (*Server).removeUser)
+	api(http.MethodPut, "/users/:user/password", ci.Admin, (*Server).changePassword)
+	api(http.MethodPut, "/users/:user/role", ci.Admin, (*Server).changeRole)
+	api(post, "/login-links", ci.Admin, (*Server).createLoginLink)
 	api(post, "/backup", ci.Admin, (*Server).backup)
 	api(post, "/verify", ci.Admin, (*Server).verify)
 	api(post, "/reload", ci.Admin, (*Server).reloadConfig)
+
+	page := func(method, path string, need ci.Role, handle func(*Server, echo.Context) error) {
+		list = append(list, route{method: method, path: path, parts: []string{PartUI}, need: need, page: true, handle: handle})
+	}
+	public := func(path string, handle func(*Server, echo.Context) error) {
+		page("", path, ci.Viewer, handle)
+		list[len(list)-1].public = true
+	}
+	page("", "/", ci.Viewer, (*Server).overview)
+	public("/projects/:project", (*Server).projectPage)
+	public("/projects/:project/badge.svg", (*Server).badge)
+	page("", "/projects/:project/runs", ci.Viewer, (*Server).toProject)
+	page(post, "/projects/:project/runs", ci.Operator, (*Server).startByForm)
+	public("/runs/:run", (*Server).runPage)
+	public("/runs/:run/logs", (*Server).rawLog)
+	page(post, "/runs/:run/cancel", ci.Operator, (*Server).cancelByForm)
+	page(post, "/runs/:run/rerun", ci.Operator, (*Server).rerunByForm)
+	page(post, "/runs/:run/approve", ci.Operator, (*Server).approveByForm)
+	page("", "/deliveries", ci.Viewer, (*Server).deliveriesPage)
+	page("", "/deliveries/:integration/:installation/:delivery", ci.Viewer, (*Server).deliveryPage)
+	page("", "/deliveries/:integration/:installation/:delivery/body", ci.Viewer, (*Server).getReceiptBody)
+	page(post, "/deliveries/:integration/:installation/:delivery/replay", ci.Operator, (*Server).replayByForm)
+	page("", "/notifications", ci.Viewer, (*Server).notificationsPage)
+	page(post, "/notifications/:entry/retry", ci.Operator, (*Server).retryByForm)
+	page(post, "/notifications/:entry/discard", ci.Operator, (*Server).discardByForm)
+	page("", "/decisions", ci.Viewer, (*Server).decisionsPage)
+	page("", "/setup", ci.Viewer, (*Server).setupPage)
+	page("", web.AssetPrefix+"*", "", (*Server).assets)
+	page("", loginPath, "", (*Server).loginPage)
+	page(post, loginPath, "", (*Server).login)
+	page("", linkPath, "", (*Server).linkPage)
+	page(post, linkPath, "", (*Server).loginByLink)
+	page(post, "/logout", "", (*Server).logout)
+	page(post, "/logout-everywhere", ci.Viewer, (*Server).logoutEverywhere)
 
 	for _, r := range list {
 		if r.method == "" {

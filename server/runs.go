@@ -83,22 +83,27 @@ func (s *Server) startRun(c echo.Context) error {
 	if err := decode(c, &req); err != nil {
 		return err
 	}
-	n, err := pipeline.Normalize(p, req)
+	run, again, err := s.request(c.Request().Context(), cfg, p, key, req, by(c))
 	if err != nil {
 		return err
 	}
-	who := by(c)
-	run, again, err := s.store.Request(c.Request().Context(), store.Request{
+	return s.answerNewRun(c, run, again)
+}
+
+// request makes the run that somebody asks for by hand, or returns the one
+// that the same key already made.
+func (s *Server) request(ctx context.Context, cfg *ci.Config, p *ci.Project, key string, req ci.Request, who ci.By) (run ci.Run, again bool, err error) {
+	n, err := pipeline.Normalize(p, req)
+	if err != nil {
+		return run, false, err
+	}
+	return s.store.Request(ctx, store.Request{
 		Project: p.Name,
 		Key:     key,
 		Digest:  n.Digest(),
 		Draft:   pipeline.CompileRequest(cfg, p, n, who),
 		By:      who,
 	})
-	if err != nil {
-		return err
-	}
-	return s.answerNewRun(c, run, again)
 }
 
 // answerNewRun writes 201 for a run that was just made, 200 for one that the

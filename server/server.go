@@ -19,6 +19,7 @@ import (
 
 	"docket/store"
 	"docket/store/ci"
+	"docket/web"
 )
 
 // The parts that a listener can serve.
@@ -45,10 +46,13 @@ type Options struct {
 	// Reload reads the configuration again for POST /api/v1/reload. Nil: that
 	// call says that it is not possible here.
 	Reload func(context.Context) error
+	// Pages draws the pages; nil makes one for Version.
+	Pages *web.Renderer
 }
 
-// Server holds what the handlers share. Its memory decides nothing: it keeps
-// metrics, recent refusals for people to look at, and the last readiness.
+// Server holds what the handlers share. Its memory decides nothing that is on
+// record: it keeps metrics, recent refusals for people to look at, the last
+// readiness, and who tried passwords lately.
 type Server struct {
 	store    *store.Store
 	config   func() *ci.Config
@@ -59,10 +63,14 @@ type Server struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	version  string
+	pages    *web.Renderer
+	began    time.Time // when refusals began to be kept
 
-	refusals refusals
-	bodies   sync.Pool // *[]byte, see readBody
-	probe    probe
+	refusals  refusals
+	door      *door
+	passwords *passwords
+	bodies    sync.Pool // *[]byte, see readBody
+	probe     probe
 
 	heartbeat time.Duration // longest silence on a followed log
 	poll      time.Duration // how often a follower looks at its run
@@ -79,6 +87,9 @@ func New(o Options) *Server {
 		reload:    o.Reload,
 		registry:  o.Registry,
 		version:   o.Version,
+		pages:     o.Pages,
+		door:      newDoor(),
+		passwords: newPasswords(),
 		heartbeat: 15 * time.Second,
 		poll:      time.Second,
 	}
@@ -90,6 +101,10 @@ func New(o Options) *Server {
 	}
 	if s.registry == nil {
 		s.registry = newRegistry()
+	}
+	s.began = s.now()
+	if s.pages == nil {
+		s.pages = web.New(s.version)
 	}
 	s.metrics = newMetrics(s.registry, s.store, s.version)
 	return s
@@ -111,6 +126,9 @@ func (s *Server) AdminHandler() http.Handler {
 func (s *Server) handler(parts []string, everyone *principal) http.Handler {
 	e := echo.New()
 	e.HTTPErrorHandler = s.handleError
+	if served(PartUI, parts) {
+		e.HTTPErrorHandler = s.handlePageError
+	}
 	for _, r := range routes() {
 		if r.servedBy(parts) {
 			e.Add(r.method, r.path, s.bind(r, everyone))
@@ -123,6 +141,11 @@ func (s *Server) handler(parts []string, everyone *principal) http.Handler {
 // becomes an answer, the time it took.
 func (s *Server) bind(r route, everyone *principal) echo.HandlerFunc {
 	took := s.metrics.requests.MustCurryWith(prometheus.Labels{"route": r.path})
+	handle := func(c echo.Context) error { return r.handle(s, c) }
+	fail := s.handleError
+	if r.page {
+		handle, fail = s.openPage(r, handle), s.handlePageError
+	}
 	run := func(c echo.Context) (err error) {
 		defer func() {
 			if v := recover(); v != nil {
@@ -137,17 +160,30 @@ func (s *Server) bind(r route, everyone *principal) echo.HandlerFunc {
 		} else if err := s.admit(c, r); err != nil {
 			return err
 		}
-		return r.handle(s, c)
+		return handle(c)
 	}
 	return func(c echo.Context) error {
 		start := s.now()
 		if err := run(c); err != nil {
-			s.handleError(err, c)
+			fail(err, c)
 		}
 		if c.Response().Header().Get(echo.HeaderContentType) != eventStream {
 			took.WithLabelValues(strconv.Itoa(c.Response().Status)).Observe(s.now().Sub(start).Seconds())
 		}
 		return nil
+	}
+}
+
+// openPage puts around a page what holds for all of them: the headers, and who
+// may see it.
+func (s *Server) openPage(r route, handle echo.HandlerFunc) echo.HandlerFunc {
+	closed, open := s.pageAuth(r.need)(handle), s.pageAuth("")(handle)
+	return func(c echo.Context) error {
+		pageHeaders(c)
+		if r.public && s.isPublic(c) {
+			return open(c)
+		}
+		return closed(c)
 	}
 }
 

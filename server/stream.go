@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"time"
@@ -45,3 +46,39 @@ func (st *stream) Flush() error {
 // extend gives the next piece its time. A writer that knows no deadlines, as
 // a test's recorder, needs none.
 func (st *stream) extend() { _ = st.ctrl.SetWriteDeadline(time.Now().Add(chunkTimeout)) }
+
+// openEvents begins an event stream. ctx ends when the client has gone and when
+// the listener shuts down; call done at the end.
+func openEvents(c echo.Context) (st *stream, ctx context.Context, done func()) {
+	h := c.Response().Header()
+	h.Set(echo.HeaderContentType, eventStream)
+	h.Set(echo.HeaderCacheControl, "no-store")
+	h.Set("X-Accel-Buffering", "no") // or nginx keeps it back
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	stop := stopWhen(quitting(ctx), cancel)
+	c.Response().WriteHeader(http.StatusOK)
+	return newStream(c), ctx, func() {
+		stop()
+		cancel()
+	}
+}
+
+// stopWhen calls stop when c is closed. The returned function ends the wait.
+func stopWhen(c <-chan struct{}, stop func()) (done func()) {
+	if c == nil {
+		return func() {}
+	}
+	finish, finished := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(finished)
+		select {
+		case <-c:
+			stop()
+		case <-finish:
+		}
+	}()
+	return func() {
+		close(finish)
+		<-finished
+	}
+}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"strconv"
 
 	"docket/store/ci"
@@ -36,6 +37,14 @@ func runDecisionKey(run string, seq uint64) []byte {
 // Decisions lists decisions, newest first; run "" means all, else those that
 // concern the run.
 func (s *Store) Decisions(run string, p Page) (list []ci.Decision, next string, err error) {
+	return s.DecisionsOfKind(run, "", p)
+}
+
+// DecisionsOfKind is Decisions with those of other kinds left out; kind ""
+// means all. A page of a kind that is rare may be short, with a cursor to go
+// on from.
+func (s *Store) DecisionsOfKind(run, kind string, p Page) (list []ci.Decision, next string, err error) {
+	named := []byte(`"kind":` + strconv.Quote(kind))
 	list = []ci.Decision{}
 	limit, before, err := p.read()
 	if err != nil {
@@ -52,15 +61,23 @@ func (s *Store) Decisions(run string, p Page) (list []ci.Decision, next string, 
 			from = append(append([]byte(nil), prefix...), be64(before)...)
 		}
 		k, _ := lastBefore(c, prefix, from)
+		looked := 0
 		for ; len(k) == len(prefix)+8 && string(k[:len(prefix)]) == string(prefix); k, _ = c.Prev() {
-			if len(list) == limit {
+			if looked++; len(list) == limit || looked > maxLooked {
 				next = cursor(before)
 				return nil
 			}
 			before = fromBE64(k[len(prefix):])
-			d, err := decodeJSON[ci.Decision]("decision", t.get(bucketDecisions, be64(before)))
+			v := t.get(bucketDecisions, be64(before))
+			if kind != "" && !bytes.Contains(v, named) {
+				continue
+			}
+			d, err := decodeJSON[ci.Decision]("decision", v)
 			if err != nil {
 				return err
+			}
+			if kind != "" && d.Kind != kind {
+				continue
 			}
 			list = append(list, d)
 		}

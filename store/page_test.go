@@ -268,3 +268,39 @@ func TestWaitingAndAttention(t *testing.T) {
 		t.Errorf("%d reads are open", n)
 	}
 }
+
+// Ensure that decisions are listed by kind, of all runs and of one, page by page.
+func TestDecisionsOfKind(t *testing.T) {
+	s := storetest.MustOpen(t)
+	none := withPolicy(ci.SupersedeNone)
+	for i := range 3 {
+		run := mustPush(t, s, fmt.Sprint("d-", i), i, i+1, none)
+		_, _, err := s.CancelRun(t.Context(), store.Action{Run: run.ID, Key: fmt.Sprint("c-", i), By: operator, Reason: `"kind":"rerun"`})
+		mustNil(t, err)
+		_, _, err = s.Rerun(t.Context(), action(run.ID, fmt.Sprint("r-", i)))
+		mustNil(t, err)
+	}
+	for what, tc := range map[string]struct {
+		run, kind, want string
+	}{
+		"all of a kind":      {"", ci.DecisionCancelled, "api-5 api-3 api-1"},
+		"of a kind on a run": {"api-3", ci.DecisionRerun, "api-4"},
+		"a kind of nothing":  {"", "no\"thing", ""},
+		"a kind of none":     {"", ci.DecisionApproved, ""},
+	} {
+		var got []string
+		for p := (store.Page{Limit: 1}); ; {
+			list, next, err := s.DecisionsOfKind(tc.run, tc.kind, p)
+			mustNil(t, err)
+			for _, d := range list {
+				got = append(got, d.Run)
+			}
+			if p.Cursor = next; next == "" {
+				break
+			}
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("%s: %v, want %s", what, got, tc.want)
+		}
+	}
+}

@@ -13,6 +13,7 @@ type Replay struct {
 	Key    string // idempotency key, may be ""
 	By     ci.By
 	Reason string     // why it starts nothing, where Drafts is empty
+	Said   string     // what somebody says about why, for the record
 	Drafts []ci.Draft // with Cause.Kind CauseReplay
 }
 
@@ -55,7 +56,7 @@ func (s *Store) Replay(ctx context.Context, r Replay) (rec ci.Receipt, replayed 
 		}
 		if err := t.decide(ci.Decision{
 			Kind: ci.DecisionReplayed, Receipt: rec.ID, Run: strings.Join(ids[:min(1, len(ids))], ""),
-			By: r.By, Reason: "judged again: " + string(v.Outcome) + orReason(v.Reason),
+			By: r.By, Reason: "judged again: " + string(v.Outcome) + orReason(v.Reason) + orSaid(r.Said),
 		}); err != nil {
 			return err
 		}
@@ -69,4 +70,11 @@ func orReason(s string) string {
 		return ""
 	}
 	return " (" + s + ")"
+}
+
+func orSaid(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
 }

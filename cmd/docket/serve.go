@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -131,16 +132,17 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	defer stopSched()
 	defer stopSend()
 	end := make(chan struct{}) // one of the workers failed
+	var once sync.Once
 	fail := func(what string, err error) error {
 		if err != nil {
 			d.log.Error("a worker ended, so docket stops", "worker", what, "error", err)
-			close(end)
+			once.Do(func() { close(end) })
 		}
 		return err
 	}
 	var sched, send errgroup.Group
 	sched.Go(func() error { return fail("scheduler", d.sched.Run(schedCtx)) })
-	send.Go(func() error { return sender.Run(sendCtx) })
+	send.Go(func() error { return fail("dispatcher", sender.Run(sendCtx)) })
 	var serving errgroup.Group
 	for _, l := range listeners {
 		serving.Go(l.serve)

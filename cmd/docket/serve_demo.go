@@ -166,9 +166,17 @@ func (d *demonstration) show(ctx context.Context, address string) error {
 	if err := d.waitFor(ctx, run); err != nil {
 		return err
 	}
+	token, _, err := d.appliance.store.CreateLoginLink(ctx, "", ci.By{Kind: ci.ByServer, Name: "demo"})
+	if err != nil {
+		return err
+	}
 	exe := os.Args[0]
 	fmt.Fprintf(out, `
-Look around, in another terminal:
+Open the page; this link signs one browser in, once:
+
+  http://%[4]s/login/link?token=%[7]s
+
+Or look around in another terminal:
 
   %[1]s runs list -c %[2]s
   %[1]s runs show %[3]s -c %[2]s
@@ -177,7 +185,7 @@ Look around, in another terminal:
 
 The API is at http://%[4]s/api/v1 (its token is in %[5]s).
 Ctrl-C ends the demo and removes %[6]s.
-`, exe, d.config, run, address, filepath.Join(d.dir, initTokenFile), d.dir)
+`, exe, d.config, run, address, filepath.Join(d.dir, initTokenFile), d.dir, token)
 	return nil
 }
 

@@ -19,6 +19,8 @@ import (
 
 	"github.com/google/go-github/v60/github"
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+
+	"docket/store/ci"
 )
 
 // status is one commit status as GitHub took it.
@@ -123,11 +125,18 @@ func (hub *fakeGitHub) last(commit string) status {
 	return status{}
 }
 
-// waitFor waits until a commit's newest status is that of a run.
+// waitFor waits until a commit's newest status is that of a run, among those
+// of the run's own project: another one's context is another line at GitHub.
 func (hub *fakeGitHub) waitFor(t *testing.T, commit, run, state, text string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("GitHub is told that %s %s", run, text), func() bool {
-		s := hub.last(commit)
+		project, _, _ := ci.ParseRunID(run)
+		var s status
+		for _, x := range hub.on(commit) {
+			if x.Context == "docket/"+project || x.Context == "docket/"+project+"/pr" {
+				s = x
+			}
+		}
 		return s.State == state && strings.HasPrefix(s.Description, run+" ") && strings.Contains(s.Description, text)
 	})
 }

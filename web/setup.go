@@ -1,0 +1,62 @@
+package web
+
+import "docket/store/ci"
+
+// SetupPage is the page at /setup: how to connect each integration, and
+// whether it worked.
+type SetupPage struct {
+	Chrome
+	Integrations []SetupIntegration
+	// NoPublicURL says that public_url is not configured, so that the addresses
+	// are guesses from the request.
+	NoPublicURL bool
+	First       *FirstSteps // nil after the first green run
+}
+
+func (*SetupPage) template() string { return "setup" }
+
+// Parts names the live parts.
+func (*SetupPage) Parts() []string { return []string{PartBanners, PartList} }
+
+// SetupIntegration is one integration's row of facts.
+type SetupIntegration struct {
+	Name     string
+	Provider string // "github" or "gitea"
+	HookURL  string // absolute, to paste
+	// SecretName tells which configured secret to paste; its value is never here.
+	SecretNames []string
+	Events      []string // to tick, in the provider's words ("Pushes", "Pull requests")
+	Statuses    bool     // a token is configured, so commit statuses are sent
+	Projects    []SetupProject
+	// Last is the newest delivery, nil if none ever arrived.
+	Last *ci.Receipt
+	// LastRefusal is the newest refusal, nil for none that is remembered.
+	LastRefusal *Refusal
+}
+
+// SetupProject is a project and the page at the provider where its webhook is added.
+type SetupProject struct {
+	Name       string
+	Repository string
+	HooksURL   string // "" if unknown
+}
+
+// FirstSteps are the three steps to a first green run; each is done or not.
+type FirstSteps struct {
+	Connected bool   // a delivery has arrived
+	Started   bool   // a run exists
+	Green     bool   // a run has succeeded
+	HookURL   string // of the first integration, "" for none
+	Project   string // to start a run of, "" for none
+}
+
+// ProviderText is the provider's name as it writes itself.
+func (s SetupIntegration) ProviderText() string {
+	switch s.Provider {
+	case "github":
+		return "GitHub"
+	case "gitea":
+		return "Gitea or Forgejo"
+	}
+	return s.Provider
+}
