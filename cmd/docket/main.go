@@ -16,10 +16,28 @@ func main() {
 }
 
 // untilSignal calls fn with a context that the first SIGINT or SIGTERM ends. A
-// second one does not wait for fn: it ends the process.
+// second one does not wait for fn: it ends the process, as if nobody caught it.
 func untilSignal(fn func(context.Context) int) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	caught := make(chan os.Signal, 2) // both, however close together
+	signal.Notify(caught, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(caught)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		select {
+		case <-caught:
+			cancel()
+		case <-done:
+			return
+		}
+		select {
+		case sig := <-caught:
+			signal.Reset(sig)
+			_ = syscall.Kill(os.Getpid(), sig.(syscall.Signal))
+		case <-done:
+		}
+	}()
 	return fn(ctx)
 }
