@@ -60,11 +60,11 @@ func settle(e ci.OutboxEntry, r Result, now time.Time, jitter float64) (rec stor
 	if !now.Before(end) {
 		return store.AttemptResult{State: ci.OutboxDead, Error: "gave up after 3 days: " + r.Detail}, hold
 	}
-	at, backoff := r.RetryAt, now.Add(nextDelay(e.Attempts, jitter))
+	at, backoff := r.RetryAt, now.Add(nextDelay(e.Failures+1, jitter))
 	switch {
 	case at.IsZero() && backoff.After(end):
 		at = end // the last try
-	case at.IsZero(), e.Attempts > patience && at.Before(backoff):
+	case at.IsZero(), e.Failures >= patience && at.Before(backoff):
 		at = backoff
 	}
 	return store.AttemptResult{State: ci.OutboxPending, Error: r.Detail, NextAt: at}, hold

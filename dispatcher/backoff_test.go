@@ -59,7 +59,7 @@ func TestSettle(t *testing.T) {
 		"three days are over, but it holds": {result: told(time.Minute, true), attempts: 80, age: 3 * day, want: store.AttemptResult{State: ci.OutboxDead, Error: "gave up after 3 days: why"}, hold: noon.Add(time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := ci.OutboxEntry{Attempts: c.attempts, FirstAttemptAt: ci.At(noon.Add(-c.age))}
+			e := ci.OutboxEntry{Failures: c.attempts - 1, FirstAttemptAt: ci.At(noon.Add(-c.age))}
 			rec, hold := dispatcher.Settle(e, c.result, noon, 0)
 			if rec != c.want {
 				t.Errorf("recorded %+v, want %+v", rec, c.want)

@@ -37,7 +37,7 @@ func judgeGitHub(e ci.OutboxEntry, a answer, in *ci.Integration, repository stri
 	api, text := host(in.APIURL), githubText(a)
 	a.body = []byte(text)
 	said := a.said(in.Token.Reveal())
-	if wait, limited := limitWait(a, e.Attempts, now); limited {
+	if wait, limited := limitWait(a, e.Failures+1, now); limited {
 		return Result{Outcome: Retry, Hold: true, RetryAt: now.Add(wait), Detail: fmt.Sprintf("the rate limit of %s holds the integration %s: %s", api, in.Name, said)}
 	}
 	dead := func(format string, args ...any) Result {
@@ -72,7 +72,7 @@ func unknownCommit(e ci.OutboxEntry, detail string, now time.Time) Result {
 		return Result{Outcome: Dead, Detail: "gave up after 5 minutes: " + detail}
 	}
 	r := Result{Outcome: Retry, Detail: detail}
-	if now.Add(nextDelay(e.Attempts, 1)).After(end) {
+	if now.Add(nextDelay(e.Failures+1, 1)).After(end) {
 		r.RetryAt = end // the last try
 	}
 	return r

@@ -176,7 +176,7 @@ func TestGitHubJudgesEachAnswer(t *testing.T) {
 			t.Parallel()
 			r := mustReceive(t, c.reply)
 			e := statusEntry(t, statusPayload())
-			e.Attempts, e.FirstAttemptAt = max(c.attempts, 1), ci.At(noon.Add(-c.age))
+			e.Failures, e.FirstAttemptAt = max(c.attempts, 1)-1, ci.At(noon.Add(-c.age))
 			ctx := t.Context()
 			if c.reply.hang {
 				short, cancel := context.WithTimeout(ctx, 50*time.Millisecond)

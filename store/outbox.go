@@ -289,6 +289,7 @@ func (s *Store) FinishAttempt(ctx context.Context, id string, attempt int, res A
 		if res.State != ci.OutboxPending {
 			return t.finishEntry(&e, seq, res.State, res.Error)
 		}
+		e.Failures++
 		return t.reschedule(&e, seq, ci.At(res.NextAt), res.Error)
 	})
 }

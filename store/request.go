@@ -296,7 +296,7 @@ func (t *tx) revive(e *ci.OutboxEntry, seq uint64) error {
 	}
 	l.users-- // it was counted as dead; enqueue counts it as pending
 	e.State, e.Retried, e.NextAttemptAt, e.FinishedAt = ci.OutboxPending, true, ci.At(t.now), ci.Time{}
-	e.FirstAttemptAt = ci.Time{}
+	e.FirstAttemptAt, e.Failures = ci.Time{}, 0
 	if err := t.putEntry(e, seq); err != nil {
 		return err
 	}

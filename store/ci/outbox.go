@@ -37,7 +37,8 @@ type OutboxEntry struct {
 	Lane          string      `json:"lane"`
 	Target        string      `json:"target"`
 	State         OutboxState `json:"state"`
-	Attempts      int         `json:"attempts"`
+	Attempts      int         `json:"attempts"`           // how often it was about to be sent
+	Failures      int         `json:"failures,omitempty"` // how many of them are known to have failed; waits grow with these
 	NextAttemptAt Time        `json:"next_attempt_at"`
 	LastError     string      `json:"last_error"`
 	CreatedAt     Time        `json:"created_at"`
