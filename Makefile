@@ -5,10 +5,12 @@ GO    ?= go
 BUILD := .build
 
 # What the tests need besides Go, as Debian packages: git for every run, a C
-# compiler for the race detector.
-TEST_PACKAGES := git gcc libc6-dev
+# compiler for the race detector, a browser to look at the pages with, and npm to
+# fetch the rules that they are held against.
+TEST_PACKAGES := git gcc libc6-dev chromium npm
+AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint torture torture-short bench clean
+.PHONY: help run build test setup-test check unit fuzz lint torture torture-short browser bench clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -20,10 +22,10 @@ run: build
 	$(BUILD)/docket serve --demo
 
 # Everything that CI runs.
-test: setup-test check unit fuzz torture-short
+test: setup-test check unit fuzz torture-short browser
 
 setup-test:
-	@missing=; for tool in git gcc; do command -v $$tool >/dev/null 2>&1 || missing=yes; done; \
+	@missing=; for tool in git gcc chromium npm; do command -v $$tool >/dev/null 2>&1 || missing=yes; done; \
 	[ -e /usr/include/stdlib.h ] || missing=yes; \
 	if [ -n "$$missing" ]; then \
 		set -e; as=; [ "$$(id -u)" = 0 ] || as=sudo; \
@@ -55,6 +57,16 @@ torture: build
 
 torture-short: build
 	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture' ./cmd/docket
+
+# The pages, in a real browser before the real server.
+browser: $(BUILD)/axe.min.js
+	$(GO) vet -tags browser ./cmd/docket
+	DOCKET_AXE=$(abspath $(BUILD)/axe.min.js) $(GO) test -tags browser -count 1 -timeout 10m -run '^TestBrowser' ./cmd/docket
+
+$(BUILD)/axe.min.js:
+	@mkdir -p $(BUILD)/axe
+	cd $(BUILD)/axe && npm pack --silent axe-core@$(AXE_VERSION) && tar -xzf axe-core-$(AXE_VERSION).tgz package/axe.min.js
+	mv $(BUILD)/axe/package/axe.min.js $@ && rm -r $(BUILD)/axe
 
 # Figures, as ratios in one run. See README.md, "How fast".
 bench:

@@ -163,7 +163,7 @@ func (p *RunPage) StepLog(s LogStep) stepLogView {
 		r := p.Run.Steps[s.Index]
 		v.State, v.Took = r.State, took(r.StartedAt, r.FinishedAt, p.Now)
 	} else {
-		v.State = p.preparation()
+		v.State = p.Preparation()
 	}
 	if n := len(s.Lines); n > 0 {
 		v.Earlier, v.Later = s.Lines[0].N-1, s.Total-s.Lines[n-1].N
@@ -181,8 +181,8 @@ func (p *RunPage) StepLog(s LogStep) stepLogView {
 	return v
 }
 
-// preparation is the state of what docket does before the first step.
-func (p *RunPage) preparation() ci.StepState {
+// Preparation is the state of what docket does before the first step.
+func (p *RunPage) Preparation() ci.StepState {
 	for _, s := range p.Run.Steps {
 		if !s.StartedAt.IsZero() {
 			return ci.StepSucceeded

@@ -91,7 +91,8 @@
     const part = e.target;
     if (part.hasAttribute('data-log')) {
       e.preventDefault();
-      appendLog(e.detail.data);
+      if (e.detail.type === 'reload') location.reload(); // its lines are of an attempt that is over
+      else appendLog(e.detail.data);
       return;
     }
     const at = document.activeElement;
@@ -126,10 +127,10 @@
     let missing = false;
     for (const a of part.querySelectorAll('[data-step]')) {
       const ls = section(a.dataset.step);
-      if (!ls) { missing = true; continue; }
+      if (!ls) { missing ||= !a.hidden; continue; }
       const sum = ls.querySelector('summary');
       for (const name of ['.s', '.d']) sum.querySelector(name).replaceChildren(...a.querySelector(name).cloneNode(true).childNodes);
-      if (a.querySelector('.i-running') && !touched.has(a.dataset.step)) ls.open = true;
+      if (a.querySelector('.i-running, .i-failed, .i-cancelled') && !touched.has(a.dataset.step)) ls.open = true;
     }
     if (missing) reload();
   }
@@ -142,8 +143,9 @@
       const fresh = new DOMParser().parseFromString(text, 'text/html').getElementById('log');
       for (const old of log.querySelectorAll('.ls, #log-none')) old.remove();
       if (fresh) log.append(...fresh.querySelectorAll('.ls, #log-none'));
+      reloading = false;
       ready();
-    }).catch(() => {}).finally(() => { setTimeout(() => { reloading = false; }, 1000); });
+    }).catch(() => { setTimeout(() => { reloading = false; }, 1000); });
   }
 
   const blockLines = 200;
