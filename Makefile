@@ -4,10 +4,6 @@ SHELL := /bin/sh
 GO    ?= go
 BUILD := .build
 
-# What the tests need besides Go, as Debian packages: git for every run, a C
-# compiler for the race detector, a browser to look at the pages with, and npm to
-# fetch the rules that they are held against.
-TEST_PACKAGES := git gcc libc6-dev chromium npm
 AXE_VERSION   := 4.14.1
 
 .PHONY: help run build test setup-test check unit fuzz lint torture torture-short browser bench clean
@@ -24,12 +20,17 @@ run: build
 # Everything that CI runs.
 test: setup-test check unit fuzz torture-short browser
 
+# What the tests need besides Go, as Debian packages, each where it is missing:
+# git for every run, a C compiler for the race detector, a browser to look at the
+# pages with, and npm to fetch the rules that they are held against.
 setup-test:
-	@missing=; for tool in git gcc chromium npm; do command -v $$tool >/dev/null 2>&1 || missing=yes; done; \
-	[ -e /usr/include/stdlib.h ] || missing=yes; \
-	if [ -n "$$missing" ]; then \
+	@want=; need() { command -v $$1 >/dev/null 2>&1 || want="$$want $$1"; }; \
+	need git; need gcc; need chromium; need npm; \
+	[ -e /usr/include/stdlib.h ] || want="$$want libc6-dev"; \
+	if [ -n "$$want" ]; then \
 		set -e; as=; [ "$$(id -u)" = 0 ] || as=sudo; \
-		$$as apt-get update -q; DEBIAN_FRONTEND=noninteractive $$as apt-get install -q -y --no-install-recommends $(TEST_PACKAGES); \
+		echo "installing$$want"; $$as apt-get update -q; \
+		DEBIAN_FRONTEND=noninteractive $$as apt-get install -q -y --no-install-recommends $$want; \
 	fi
 
 # What must hold of the sources themselves.
