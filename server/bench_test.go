@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -227,4 +228,56 @@ func BenchmarkVerifyAndParse(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkPage is what a page costs to make, over few runs and over many:
+// it must not depend on how many there are.
+func BenchmarkPage(b *testing.B) {
+	p := mustBenchPush(b)
+	for _, runs := range []int{1_000, 100_000} {
+		st, err := store.Open(filepath.Join(b.TempDir(), "docket.db"), store.Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { st.Close() })
+		cfg := mustConfig(func(c *ci.Config) {
+			c.Projects[0].Repository, c.Projects[0].Public = p.repository(b), true
+			c.Projects[0].On = ci.On{Push: &ci.OnPush{}}
+		})
+		s := server.New(server.Options{Store: st, Config: func() *ci.Config { return cfg }})
+		handler := s.Handler()
+		fill(b, handler, p, runs)
+		for _, path := range []string{"/projects/" + cfg.Projects[0].Name, "/runs/" + cfg.Projects[0].Name + "-7"} {
+			b.Run(fmt.Sprintf("runs=%d%s", runs, path), func(b *testing.B) {
+				for b.Loop() {
+					w := httptest.NewRecorder()
+					handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+					if w.Code != http.StatusOK {
+						b.Fatalf("%d: %s", w.Code, w.Body)
+					}
+				}
+			})
+		}
+	}
+}
+
+// fill delivers pushes, many at once, through the handler.
+func fill(b *testing.B, handler http.Handler, p *benchPush, n int) {
+	b.Helper()
+	var wg sync.WaitGroup
+	var left atomic.Int64
+	left.Store(int64(n))
+	for range 128 {
+		wg.Go(func() {
+			for left.Add(-1) >= 0 {
+				w := httptest.NewRecorder()
+				handler.ServeHTTP(w, p.request(b, ""))
+				if w.Code != http.StatusAccepted {
+					b.Errorf("%d: %s", w.Code, w.Body)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
