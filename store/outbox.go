@@ -286,12 +286,25 @@ func (s *Store) FinishAttempt(ctx context.Context, id string, attempt int, res A
 		if e.State != ci.OutboxPending || e.Attempts != attempt {
 			return nil
 		}
+		noteTry(&e, res)
 		if res.State != ci.OutboxPending {
 			return t.finishEntry(&e, seq, res.State, res.Error)
 		}
 		e.Failures++
 		return t.reschedule(&e, seq, ci.At(res.NextAt), res.Error)
 	})
+}
+
+// noteTry remembers how an attempt ended.
+func noteTry(e *ci.OutboxEntry, res AttemptResult) {
+	answer := res.Error
+	if answer == "" {
+		answer = string(res.State)
+	}
+	e.Tries = append(e.Tries, ci.Try{At: e.AttemptedAt, Answer: answer})
+	if n := len(e.Tries); n > ci.MaxTries {
+		e.Tries = e.Tries[n-ci.MaxTries:]
+	}
 }
 
 // reschedule gives a pending entry another time.

@@ -495,4 +495,7 @@ func TestOutbox_OnlyKnownFailuresAreCounted(t *testing.T) {
 	if e.Attempts != 5 || e.Failures != 1 {
 		t.Fatalf("%d attempts and %d failures", e.Attempts, e.Failures)
 	}
+	if len(e.Tries) != 1 || e.Tries[0].Answer != "503" || e.Tries[0].At.IsZero() {
+		t.Fatalf("tries %+v", e.Tries)
+	}
 }

@@ -120,6 +120,7 @@ func entry(w texts, n int, state ci.OutboxState) ci.OutboxEntry {
 	case ci.OutboxPending:
 		e.FinishedAt, e.NextAttemptAt, e.Attempts = ci.Time{}, ci.At(now().Add(4*time.Minute)), 3
 		e.LastError = "hooks.example.org answered 502 Bad Gateway: " + w.reason
+		e.Tries = []ci.Try{{At: before(5 * time.Minute), Answer: "no answer within 15s: " + w.reason}, {At: before(time.Minute), Answer: e.LastError}}
 	case ci.OutboxDead:
 		e.LastError = "GitHub answered 404 Not Found: the token may not write statuses of " + w.repo
 	case ci.OutboxSkipped:

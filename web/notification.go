@@ -27,6 +27,14 @@ type EntryRow struct {
 	Discard *RunAction // posts to /notifications/{id}/discard
 }
 
+// Earlier are the attempts before the last one, whose answer is the row's own.
+func (r EntryRow) Earlier() []ci.Try {
+	if len(r.Tries) < 2 {
+		return nil
+	}
+	return r.Tries[:len(r.Tries)-1]
+}
+
 // Hold is a rate limit that is being waited out.
 type Hold struct {
 	Key    string // an integration's name or a target

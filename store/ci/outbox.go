@@ -52,10 +52,21 @@ type OutboxEntry struct {
 	AttemptedAt Time `json:"attempted_at"`
 	// FirstAttemptAt starts the clock that ends retrying.
 	FirstAttemptAt Time `json:"first_attempt_at"`
+	// Tries are the newest attempts that were finished, at most MaxTries.
+	Tries []Try `json:"tries,omitempty"`
 	// Retried is set when a person brought a dead entry back.
 	Retried bool `json:"retried,omitempty"`
 	// Integration is set where a rate limit holds a whole integration.
 	Integration string `json:"integration,omitempty"`
+}
+
+// MaxTries is how many finished attempts an entry remembers.
+const MaxTries = 10
+
+// Try is one finished attempt to send an entry.
+type Try struct {
+	At     Time   `json:"at"`     // when it began
+	Answer string `json:"answer"` // "sent", or what went wrong
 }
 
 // StatusPayload is the payload of a github.status entry: a commit status.
