@@ -31,10 +31,20 @@ func (s *Scheduler) claim(ctx, work context.Context) error {
 			return err
 		}
 		r, ok, err := s.Store.Claim(ctx, s.Boot, limit)
-		if err != nil || !ok {
+		if err != nil {
 			return err
 		}
-		s.start(work, r)
+		if ok {
+			s.start(work, r)
+			continue
+		}
+		// A push that came since the scan began: who gives way comes first.
+		if scopes, err := s.Store.Scopes(1); err != nil || len(scopes) == 0 {
+			return err
+		}
+		if err := s.supersede(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -326,9 +327,17 @@ func (r *rig) runs() []ci.Run {
 	return list
 }
 
-// mustClaimNext claims the next queued run, as the scheduler does.
+// mustClaimNext claims the next queued run, as the scheduler does: after it
+// has decided that nobody gives way.
 func (r *rig) mustClaimNext() ci.Run {
 	r.t.Helper()
+	scopes, err := r.store.Scopes(10)
+	for _, sc := range scopes {
+		err = errors.Join(err, r.store.Supersede(r.t.Context(), sc, nil))
+	}
+	if err != nil {
+		r.t.Fatal(err)
+	}
 	run, ok, err := r.store.Claim(r.t.Context(), "boot", 10)
 	if err != nil || !ok {
 		r.t.Fatalf("claim: %t %v", ok, err)

@@ -10,12 +10,20 @@ import (
 
 // Claim takes the next queued run, in one write: queued to running, attempt
 // + 1, under the name of this process of the server. ok is false if nothing
-// is queued, or if max runs are running.
+// is queued, if max runs are running, or if the next run's scope is still to
+// be decided on (see Scopes).
 //
 // Projects take turns: the one with the fewest running runs comes first, and
 // among equals the one whose run has waited longest. In a project the order
 // is that of creation.
 func (s *Store) Claim(ctx context.Context, boot string, max int) (run ci.Run, ok bool, err error) {
+	return s.claim(ctx, boot, max, func(t *tx, r *ci.Run) bool {
+		key, scoped := scopeKey(r)
+		return !scoped || t.get(bucketScopes, key) == nil // else who gives way is decided first
+	})
+}
+
+func (s *Store) claim(ctx context.Context, boot string, max int, may func(*tx, *ci.Run) bool) (run ci.Run, ok bool, err error) {
 	err = s.update(ctx, func(t *tx) error {
 		ok = false
 		key := t.nextQueued(max)
@@ -24,6 +32,9 @@ func (s *Store) Claim(ctx context.Context, boot string, max int) (run ci.Run, ok
 		}
 		if run, err = decodeRun(key, t.get(bucketRuns, key)); err != nil {
 			return err
+		}
+		if !may(t, &run) {
+			return nil
 		}
 		spec, err := t.spec(run.Spec)
 		if err != nil {

@@ -64,7 +64,7 @@ func TestClaim_NeverMoreThanMax(t *testing.T) {
 	}
 	var first ci.Run
 	for i := range 2 {
-		r, ok, err := s.Claim(t.Context(), boot, 2)
+		r, ok, err := s.ClaimAny(t.Context(), boot, 2)
 		if err != nil || !ok {
 			t.Fatal(ok, err)
 		}
@@ -72,7 +72,7 @@ func TestClaim_NeverMoreThanMax(t *testing.T) {
 			first = r
 		}
 	}
-	if r, ok, err := s.Claim(t.Context(), boot, 2); ok || err != nil {
+	if r, ok, err := s.ClaimAny(t.Context(), boot, 2); ok || err != nil {
 		t.Fatalf("a third: %s, %v", r.ID, err)
 	}
 	active, err := s.Active(10)
@@ -81,7 +81,7 @@ func TestClaim_NeverMoreThanMax(t *testing.T) {
 		t.Fatalf("%d active", len(active))
 	}
 	mustFinish(t, s, first, ci.Failed)
-	if r, ok, err := s.Claim(t.Context(), boot, 2); !ok || err != nil || r.ID != "api-3" {
+	if r, ok, err := s.ClaimAny(t.Context(), boot, 2); !ok || err != nil || r.ID != "api-3" {
 		t.Fatalf("%s %v %v", r.ID, ok, err)
 	}
 }
@@ -97,7 +97,7 @@ func TestClaim_AtOnceGivesEachRunOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 60 {
 		wg.Go(func() {
-			r, ok, err := s.Claim(context.Background(), boot, 1000)
+			r, ok, err := s.ClaimAny(context.Background(), boot, 1000)
 			if err != nil {
 				t.Error(err)
 			}

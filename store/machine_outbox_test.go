@@ -103,7 +103,7 @@ func (x *machine) failpoint(t *rapid.T) {
 		r, _ := x.manual(t)
 		_, _, err = x.s.Request(ctx, r)
 	case 2:
-		_, _, err = x.s.Claim(ctx, boot, 4)
+		_, _, err = x.s.ClaimAny(ctx, boot, 4)
 	case 3:
 		_, _, err = x.s.CancelRun(ctx, action(x.someRun(t, anyRun).id, ""))
 	case 4:

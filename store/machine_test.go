@@ -356,7 +356,7 @@ func (x *machine) resolve(t *rapid.T) {
 
 func (x *machine) claim(t *rapid.T) {
 	limit := rapid.IntRange(1, 4).Draw(t, "max")
-	got, ok, err := x.s.Claim(context.Background(), boot, limit)
+	got, ok, err := x.s.ClaimAny(context.Background(), boot, limit)
 	want := x.m.claim(limit)
 	if err != nil || ok != (want != nil) || ok && got.ID != want.id {
 		t.Fatalf("claimed %q %v %v, want %+v", got.ID, ok, err, want)

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -229,5 +230,29 @@ func TestHeads(t *testing.T) {
 	}
 	if want := "de=api-5@8 dev=api-4@9 dev/x=api-6@7 main=" + rerun.ID + "@3 "; got != want {
 		t.Fatalf("heads %s, want %s", got, want)
+	}
+}
+
+// Ensure that no run is claimed while it may still have to give way, and that
+// it is as soon as that is decided.
+func TestClaim_WaitsForTheDecision(t *testing.T) {
+	ctx := context.Background()
+	s := storetest.MustOpen(t)
+	newer := mustPush(t, s, "newer", 1, 2)
+	if r, ok, err := s.Claim(ctx, "boot", 9); err != nil || !ok || r.ID != newer.ID {
+		t.Fatalf("claimed %s %v, %v", r.ID, ok, err)
+	}
+	late := mustPush(t, s, "late", 0, 1)
+	if r, ok, err := s.Claim(ctx, "boot", 9); err != nil || ok {
+		t.Fatalf("%s was claimed before it was decided on, %v", r.ID, err)
+	}
+	scopes, err := s.Scopes(9)
+	mustNil(t, err)
+	if len(scopes) != 1 {
+		t.Fatalf("%d scopes", len(scopes))
+	}
+	mustNil(t, s.Supersede(ctx, scopes[0], nil))
+	if r, ok, err := s.Claim(ctx, "boot", 9); err != nil || !ok || r.ID != late.ID {
+		t.Fatalf("claimed %s %v, %v", r.ID, ok, err)
 	}
 }
