@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -234,7 +235,11 @@ func BenchmarkVerifyAndParse(b *testing.B) {
 // it must not depend on how many there are.
 func BenchmarkPage(b *testing.B) {
 	p := mustBenchPush(b)
-	for _, runs := range []int{1_000, 100_000} {
+	many := 100_000
+	if n, err := strconv.Atoi(os.Getenv("DOCKET_BENCH_RUNS")); err == nil {
+		many = n
+	}
+	for _, runs := range []int{1_000, many} {
 		st, err := store.Open(filepath.Join(b.TempDir(), "docket.db"), store.Options{})
 		if err != nil {
 			b.Fatal(err)
