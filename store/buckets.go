@@ -37,6 +37,12 @@ const (
 	bucketLinks        // digest of the value -> login link
 	bucketRunEntries   // project, number, seq -> nothing: the outbox entries of a run
 	bucketKinds        // project, kind of ref, number -> seq of the run: tags and pull requests
+	bucketSlots        // project, digest of the schedule -> the last slot that was settled
+	bucketGroups       // concurrency group -> the run that holds it
+	bucketChecks       // project, number of the run -> id of its check run at the provider
+	bucketRecoveries   // integration -> how far its deliveries were compared
+	bucketGaps         // seq -> a time in which docket was not there
+	bucketHeads        // project, ref or pull request -> a head that no run is known of
 	bucketCount
 )
 
@@ -47,6 +53,7 @@ var bucketNames = [bucketCount][]byte{
 	[]byte("decisions"), []byte("run_decisions"), []byte("tokens"), []byte("pins"),
 	[]byte("users"), []byte("sessions"), []byte("user_sessions"), []byte("login_links"),
 	[]byte("run_entries"), []byte("kinds"),
+	[]byte("slots"), []byte("groups"), []byte("checks"), []byte("recoveries"), []byte("gaps"), []byte("heads"),
 }
 
 // fill is how full a page is left when it splits. Buckets that only ever

@@ -16,6 +16,8 @@ const (
 	DecisionRerun       = "rerun"
 	DecisionTimedOut    = "timed_out"
 	DecisionHeld        = "held"
+	DecisionLapsed      = "lapsed"    // approval was waited for too long
+	DecisionScheduled   = "scheduled" // or a slot that was left out
 
 	DecisionUserAdded       = "user_added"
 	DecisionUserRemoved     = "user_removed"
@@ -35,9 +37,11 @@ type Decision struct {
 	Receipt  string `json:"receipt,omitempty"`
 	Entry    string `json:"entry,omitempty"` // outbox entry
 	Project  string `json:"project,omitempty"`
-	User     string `json:"user,omitempty"` // whom it is about
-	By       By     `json:"by"`
-	Reason   string `json:"reason"`
+	// Integration is set where the decision is about a provider's deliveries.
+	Integration string `json:"integration,omitempty"`
+	User        string `json:"user,omitempty"` // whom it is about
+	By          By     `json:"by"`
+	Reason      string `json:"reason"`
 }
 
 // Kinds of deciders.

@@ -4,10 +4,22 @@ import "strings"
 
 // Event kinds that docket knows. Others are receipts with a reason.
 const (
-	EventPush        = "push"
-	EventPullRequest = "pull_request"
-	EventPing        = "ping"
-	EventManual      = "manual" // a request through the API or the page
+	EventPush               = "push"
+	EventPullRequest        = "pull_request"
+	EventMergeGroup         = "merge_group"
+	EventCreate             = "create"
+	EventDelete             = "delete"
+	EventCheckRun           = "check_run"
+	EventCheckSuite         = "check_suite"
+	EventRelease            = "release"
+	EventRepositoryDispatch = "repository_dispatch"
+	EventRepository         = "repository"
+	EventInstallation       = "installation"
+	EventInstallationRepos  = "installation_repositories"
+	EventPing               = "ping"
+	EventManual             = "manual"   // a request through the API or the page
+	EventSchedule           = "schedule" // a slot of a project's own schedule
+	EventHead               = "head"     // a head that no delivery told of, found by asking the provider
 )
 
 // Event is what a delivery's payload says, read after its signature held. It
@@ -31,6 +43,21 @@ type Event struct {
 
 	PullRequest *PullRequest
 
+	// Resolve: the event names a ref and no commit; what the ref points to is
+	// found out later.
+	Resolve bool
+	// Base is the short name of the branch that a merge group would change.
+	Base string
+	// Changed is which files a push changed, as far as its payload says; nil
+	// where it says nothing that can be relied on.
+	Changed *Changed
+	// Check is the check that a person asked to be run again.
+	Check *Check
+	// RenamedFrom is what the repository was called before, owner/name.
+	RenamedFrom string
+	// Repositories are those that an installation event is about, owner/name.
+	Repositories []string
+
 	// PushedAt is when the provider says this happened, in Unix seconds, 0 if
 	// it does not. It is a hint that keeps index keys together and decides
 	// nothing.
@@ -47,6 +74,18 @@ type Repository struct {
 	FullName string `json:"full_name"`
 }
 
+// Changed is the files that a push changed: added, modified or removed.
+type Changed struct {
+	Paths []string // slash-separated, from the repository's root; sorted, each once
+}
+
+// Check is a check run or suite of the provider's Checks API.
+type Check struct {
+	App        int64  // the GitHub App that it belongs to
+	ExternalID string // what its maker called it: a run's id; "" for a suite
+	Commit     string // lower-case hex
+}
+
 // PullRequest is the part of a pull request that a run needs.
 type PullRequest struct {
 	Number   int        `json:"number"`
@@ -56,6 +95,13 @@ type PullRequest struct {
 	HeadRepo Repository `json:"head_repository"` // ID 0: the fork was deleted
 	Fork     bool       `json:"fork"`            // true unless head and base are one repository id
 	Draft    bool       `json:"draft,omitempty"`
+	Labels   []string   `json:"labels,omitempty"`
+	// Label is the one that a labeled or unlabeled action is about.
+	Label string `json:"-"`
+	// Rebased: an edited action that changed the base branch.
+	Rebased bool `json:"-"`
+	// Merged: a closed action that merged it.
+	Merged bool `json:"-"`
 }
 
 // SplitRef returns the short branch or tag name of a full ref; both are ""

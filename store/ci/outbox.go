@@ -5,6 +5,8 @@ import "encoding/json"
 // Kinds of outbox entries, one adapter of the dispatcher each.
 const (
 	OutboxGitHubStatus = "github.status"
+	OutboxGitHubCheck  = "github.check"
+	OutboxGiteaStatus  = "gitea.status"
 	OutboxWebhook      = "webhook"
 	OutboxSlack        = "slack"
 )

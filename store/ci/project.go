@@ -27,6 +27,30 @@ const (
 	ReplaysRefuse = "refuse"
 )
 
+// Values of Integration.Report: how the provider is told of a run.
+const (
+	ReportStatuses = "statuses" // commit statuses
+	ReportChecks   = "checks"   // check runs, of a GitHub App alone
+)
+
+// Providers.
+const (
+	ProviderGitHub = "github"
+	ProviderGitea  = "gitea" // and Forgejo
+)
+
+// Values of Project.OnSkip: what becomes of the status of what a filter keeps from running.
+const (
+	OnSkipSilent = "silent" // nothing is said
+	OnSkipReport = "report" // it is reported as skipped, which is a success
+)
+
+// Values of Project.Recover: what becomes of a head that no run is known of.
+const (
+	RecoverList = "list" // it is shown
+	RecoverRun  = "run"  // its run is started
+)
+
 // Config is the operator's configuration, checked and with its secrets read:
 // a snapshot that is replaced as a whole and never changed.
 type Config struct {
@@ -62,15 +86,26 @@ type Limits struct {
 // Integration is one provider with its secrets.
 type Integration struct {
 	Name           string
-	Provider       string // "github" or "gitea"
+	Provider       string // ProviderGitHub or ProviderGitea
 	APIURL         string // with a slash at its end
 	WebhookSecrets []Secret
 	Installations  []int64 // allowed; empty: only a webhook that has none
-	Token          Secret  // zero: no statuses
+	Token          Secret  // zero: no statuses, unless there is an App
+	App            *App    // instead of a token
+	Report         string  // ReportStatuses or ReportChecks
+	// RecoverEvery is how often the provider is asked for deliveries that did
+	// not arrive and for heads without a run; 0: never.
+	RecoverEvery time.Duration
+}
+
+// App is a GitHub App that docket acts as.
+type App struct {
+	ID         int64
+	PrivateKey Secret // PEM
 }
 
 // Reports reports whether the integration can tell the provider a status.
-func (i *Integration) Reports() bool { return !i.Token.IsZero() }
+func (i *Integration) Reports() bool { return !i.Token.IsZero() || i.App != nil }
 
 // Project is one repository's configured work.
 type Project struct {
@@ -94,12 +129,50 @@ type Project struct {
 	Pipeline      string // path in the repository, instead of Steps
 	Notify        []Notify
 	Public        bool
+	Concurrency   Concurrency
+	HoldTimeout   time.Duration // how long a fork's run waits for approval
+	OnSkip        string
+	Recover       string
 }
 
 // On is which events start runs; a nil part starts none.
 type On struct {
 	Push        *OnPush
 	PullRequest *OnPullRequest
+	MergeGroup  *OnMergeGroup
+	Release     *OnRelease
+	Dispatch    *OnDispatch
+	Schedule    []Schedule
+}
+
+// Concurrency keeps runs from overlapping: of those with one group at most
+// one runs, the others wait in the order in which they were made.
+type Concurrency struct {
+	Group  string // "": none. Projects that name the same one share it.
+	PerRef bool   // each ref (or pull request) of the project has a group of its own
+}
+
+// OnMergeGroup filters merge groups by the branch that they would change; nil matches all.
+type OnMergeGroup struct {
+	Branches []string
+}
+
+// OnRelease filters releases by action; nil: published.
+type OnRelease struct {
+	Types []string
+}
+
+// OnDispatch filters repository_dispatch events by type (GitHub's event_type),
+// as patterns; nil matches all.
+type OnDispatch struct {
+	Types []string
+}
+
+// Schedule is a time table: one run a slot.
+type Schedule struct {
+	Cron     string // five fields, or @daily and the like
+	Timezone string // an IANA name; "" is UTC
+	Branch   string // "" is the project's default branch
 }
 
 // OnPush filters pushes by glob patterns. A nil list matches nothing where
@@ -107,11 +180,25 @@ type On struct {
 type OnPush struct {
 	Branches []string
 	Tags     []string
+	Paths    Paths // of branches alone: a tag is not filtered by files
 }
+
+// Paths filters by changed files: an event counts where at least one changed
+// file matches Only (any, where it is nil) and does not match Ignore.
+type Paths struct {
+	Only   []string `json:"only,omitempty"`
+	Ignore []string `json:"ignore,omitempty"`
+}
+
+// IsZero reports whether nothing is filtered.
+func (p Paths) IsZero() bool { return p.Only == nil && p.Ignore == nil }
 
 // OnPullRequest filters pull requests by their base branch; nil matches all.
 type OnPullRequest struct {
-	Branches []string
+	Branches   []string
+	Paths      Paths
+	SkipLabels []string // one of these keeps a pull request from running
+	SkipDrafts bool     // a draft does not run until it is ready for review
 }
 
 // Input is a value that a manual request may set.
@@ -173,7 +260,7 @@ func foldRepository(s string) string {
 // StatusContext returns the context of a commit status of a run: one for
 // pull requests, one for everything else.
 func StatusContext(project, event string) string {
-	if event == EventPullRequest {
+	if event == EventPullRequest || event == EventMergeGroup {
 		return "docket/" + project + "/pr"
 	}
 	return "docket/" + project

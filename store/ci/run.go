@@ -3,6 +3,7 @@ package ci
 import (
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Cause kinds: what made a run.
@@ -67,6 +68,9 @@ type Internal struct {
 	Process     *Process `json:"process,omitempty"`
 	Job         *Job     `json:"job,omitempty"` // what is still to be resolved while Preparing
 	Title       string   `json:"title,omitempty"`
+	Group       string   `json:"group,omitempty"`    // of concurrency; "" for none
+	Skip        bool     `json:"skip,omitempty"`     // a filter kept it from running; its status is a success that says so
+	LapsesAt    Time     `json:"lapses_at,omitzero"` // when approval is waited for no longer
 }
 
 // Process tells the leftover of a killed server apart from a stranger that
@@ -86,6 +90,7 @@ type Cause struct {
 	Actor   string `json:"actor,omitempty"`  // who pushed, or whose token asked
 	Run     string `json:"run,omitempty"`    // the run that this one repeats
 	Reason  string `json:"reason,omitempty"` // what the requester said
+	Slot    string `json:"slot,omitempty"`   // of a schedule: its local time and zone
 }
 
 // Source is what a run builds. Commit is empty only while Preparing, or for
@@ -147,7 +152,7 @@ func ParseRunID(id string) (project string, number uint64, err error) {
 type Draft struct {
 	Project     string
 	Integration string
-	State       State // Preparing, Held or Queued
+	State       State // Preparing, Held or Queued; Cancelled with Skip
 	Cause       Cause
 	Source      Source
 	Fork        bool
@@ -158,6 +163,13 @@ type Draft struct {
 	Supersede   SupersedePolicy
 	Job         *Job
 	Title       string
+	Group       string        // see Internal.Group
+	HoldFor     time.Duration // how long it may wait for approval; 0: for ever
+	// Skip: a filter keeps it from running, and its status is to say so. It is
+	// born at its end, with Reason. It is not made at all where a run of the
+	// same commit and context is on record: that one's result stands.
+	Skip   bool
+	Reason string
 }
 
 // Job is what an inbox worker still has to find out before a run can be
@@ -171,6 +183,12 @@ type Job struct {
 	Object string `json:"object,omitempty"`
 	// Pipeline is the path of the pipeline file to read at the commit.
 	Pipeline string `json:"pipeline,omitempty"`
+	// Paths decides whether the run goes on: by the files that changed between
+	// its base and its commit. PathsKey is what the configuration calls it.
+	Paths    *Paths `json:"paths,omitempty"`
+	PathsKey string `json:"paths_key,omitempty"`
+	// OnSkip is the project's, for a run that Paths ends.
+	OnSkip string `json:"on_skip,omitempty"`
 
 	Attempts int    `json:"attempts,omitempty"`
 	NextAt   Time   `json:"next_at,omitzero"`

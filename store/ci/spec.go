@@ -20,7 +20,9 @@ type Spec struct {
 	Secrets  []string          `json:"secrets,omitempty"` // variable names, sorted
 	Steps    []Step            `json:"steps"`
 	Report   bool              `json:"report,omitempty"` // tell the provider the commit's status
-	Notify   []NotifyTarget    `json:"notify,omitempty"`
+	// Reporter is the kind of outbox entry that tells it; "" is OutboxGitHubStatus.
+	Reporter string         `json:"reporter,omitempty"`
+	Notify   []NotifyTarget `json:"notify,omitempty"`
 }
 
 // GitOptions is how a workspace is filled.
