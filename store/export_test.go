@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 
+	bolt "go.etcd.io/bbolt"
+
 	"docket/store/ci"
 )
 
@@ -81,3 +83,19 @@ const MaxSessions = maxSessions
 func (s *Store) ClaimAny(ctx context.Context, boot string, max int) (ci.Run, bool, error) {
 	return s.claim(ctx, boot, max, func(*tx, *ci.Run) bool { return true })
 }
+
+// Table is one of the store's tables, for tests that change a file from below.
+type Table = table
+
+// TableOf returns a table by its name, or nil.
+func TableOf(b *bolt.Tx, name string) *Table {
+	for i, n := range bucketNames {
+		if string(n) == name {
+			return (&tx{b: b}).bucket(i)
+		}
+	}
+	return nil
+}
+
+// SetSequence changes the table's count.
+func (t *table) SetSequence(n uint64) error { return t.b.SetSequence(n) }

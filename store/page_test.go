@@ -159,7 +159,7 @@ func TestOpen_MakesIndexesThatAreMissing(t *testing.T) {
 	read := func(tx *bolt.Tx) error {
 		for _, name := range []string{"run_entries", "kinds"} {
 			want[name] = ""
-			if err := tx.Bucket([]byte(name)).ForEach(func(k, v []byte) error {
+			if err := store.TableOf(tx, name).ForEach(func(k, v []byte) error {
 				want[name] += fmt.Sprintf("%x=%x ", k, v)
 				return nil
 			}); err != nil {

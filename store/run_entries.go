@@ -3,8 +3,6 @@ package store
 import (
 	"bytes"
 
-	bolt "go.etcd.io/bbolt"
-
 	"docket/store/ci"
 )
 
@@ -64,9 +62,9 @@ func (s *Store) EntriesOf(run string, limit int) (list []ci.OutboxEntry, more bo
 }
 
 // refileEntries makes the index of a store from before it.
-func refileEntries(b *bolt.Tx) error {
-	index := b.Bucket(bucketNames[bucketRunEntries])
-	return b.Bucket(bucketNames[bucketOutbox]).ForEach(func(k, v []byte) error {
+func (t *tx) refileEntries() error {
+	index := t.bucket(bucketRunEntries)
+	return t.bucket(bucketOutbox).ForEach(func(k, v []byte) error {
 		h, err := decodeEntryHead(v)
 		if err != nil {
 			return err
@@ -82,7 +80,7 @@ func refileEntries(b *bolt.Tx) error {
 // runEntries ensures that each filing is of an entry of that run, and that
 // there are as many as entries.
 func (v *verifier) runEntries() error {
-	if v.t.b.Bucket(bucketNames[bucketRunEntries]) == nil {
+	if v.t.bucket(bucketRunEntries) == nil {
 		return nil // of a store that no docket has written to since before there were any
 	}
 	filed := 0

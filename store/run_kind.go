@@ -1,8 +1,6 @@
 package store
 
 import (
-	bolt "go.etcd.io/bbolt"
-
 	"docket/store/ci"
 )
 
@@ -80,9 +78,9 @@ func kindOf(r *ci.Run) RefKind {
 }
 
 // refileKinds makes the index of a store from before it.
-func refileKinds(b *bolt.Tx) error {
-	index := b.Bucket(bucketNames[bucketKinds])
-	return b.Bucket(bucketNames[bucketRuns]).ForEach(func(k, v []byte) error {
+func (t *tx) refileKinds() error {
+	index := t.bucket(bucketKinds)
+	return t.bucket(bucketRuns).ForEach(func(k, v []byte) error {
 		r, err := decodeRun(k, v)
 		if err != nil {
 			return err
@@ -98,7 +96,7 @@ func refileKinds(b *bolt.Tx) error {
 // kinds ensures that each filing is of a run of that kind, and that no run is
 // filed twice or not at all.
 func (v *verifier) kinds() error {
-	if v.t.b.Bucket(bucketNames[bucketKinds]) == nil {
+	if v.t.bucket(bucketKinds) == nil {
 		return nil // of a store that no docket has written to since before there were any
 	}
 	filed, runs := 0, 0

@@ -3,8 +3,6 @@ package store
 import (
 	"bytes"
 
-	bolt "go.etcd.io/bbolt"
-
 	"docket/store/ci"
 )
 
@@ -107,7 +105,7 @@ func (t *tx) projects() []string {
 type merge struct{ streams []*stream }
 
 type stream struct {
-	c       *bolt.Cursor
+	c       *tableCursor
 	prefix  []byte
 	project string
 	seq     uint64
@@ -116,7 +114,7 @@ type stream struct {
 
 // add opens a stream at the first run that was created before a sequence; 0
 // means the newest.
-func (m *merge) add(c *bolt.Cursor, prefix []byte, project string, before uint64) {
+func (m *merge) add(c *tableCursor, prefix []byte, project string, before uint64) {
 	st := &stream{c: c, prefix: prefix, project: project}
 	if !st.take(last(c, prefix)) {
 		return

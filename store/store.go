@@ -272,18 +272,19 @@ func (s *Store) prepare(readOnly bool) error {
 // addBuckets makes the buckets that a store from before them lacks, and fills
 // those that are an index.
 func (s *Store) addBuckets() error {
-	err := s.db.Update(func(tx *bolt.Tx) error {
-		index := map[int]func(*bolt.Tx) error{bucketRunEntries: refileEntries, bucketKinds: refileKinds}
+	err := s.db.Update(func(b *bolt.Tx) error {
+		t := &tx{s: s, b: b, now: s.now()}
+		index := map[int]func() error{bucketRunEntries: t.refileEntries, bucketKinds: t.refileKinds}
 		for bucket := range index {
-			if tx.Bucket(bucketNames[bucket]) != nil {
+			if b.Bucket(bucketNames[bucket]) != nil {
 				delete(index, bucket)
 			}
 		}
-		if err := makeBuckets(tx); err != nil {
+		if err := makeBuckets(b); err != nil {
 			return err
 		}
 		for _, fill := range index {
-			if err := fill(tx); err != nil {
+			if err := fill(); err != nil {
 				return err
 			}
 		}

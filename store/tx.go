@@ -13,7 +13,7 @@ type tx struct {
 	s       *Store
 	b       *bolt.Tx
 	now     time.Time
-	buckets [bucketCount]*bolt.Bucket
+	tables  [bucketCount]*table
 	numbers map[string]uint64 // a project's newest number, as this transaction has it
 
 	wrote  bool             // this closure changed something
@@ -21,14 +21,19 @@ type tx struct {
 	topics uint32           // what it is about, for the wakeups after the commit
 }
 
-func (t *tx) bucket(i int) *bolt.Bucket {
-	if t.buckets[i] == nil {
-		t.buckets[i] = t.b.Bucket(bucketNames[i])
-		if f := fill[i]; f > 0 && t.buckets[i] != nil {
-			t.buckets[i].FillPercent = f
+// bucket returns a table; nil if the file is from before there was one.
+func (t *tx) bucket(i int) *table {
+	if t.tables[i] == nil {
+		b := t.b.Bucket(bucketNames[i])
+		if b == nil {
+			return nil
 		}
+		if f := fill[i]; f > 0 {
+			b.FillPercent = f
+		}
+		t.tables[i] = &table{b: b}
 	}
-	return t.buckets[i]
+	return t.tables[i]
 }
 
 func (t *tx) get(bucket int, key []byte) []byte { return t.bucket(bucket).Get(key) }
@@ -52,7 +57,7 @@ func (t *tx) next(bucket int) (uint64, error) {
 func (t *tx) wake(topic Topic) { t.topics |= 1 << topic }
 
 // last moves c to the last key with the prefix.
-func last(c *bolt.Cursor, prefix []byte) (k, v []byte) {
+func last(c *tableCursor, prefix []byte) (k, v []byte) {
 	end := after(prefix)
 	if end == nil {
 		k, v = c.Last()
@@ -69,7 +74,7 @@ func last(c *bolt.Cursor, prefix []byte) (k, v []byte) {
 
 // lastBefore moves c to the last key with the prefix that is less than key; a
 // nil key means the last of all.
-func lastBefore(c *bolt.Cursor, prefix, key []byte) (k, v []byte) {
+func lastBefore(c *tableCursor, prefix, key []byte) (k, v []byte) {
 	if key == nil {
 		return last(c, prefix)
 	}

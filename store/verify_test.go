@@ -50,10 +50,10 @@ type cut struct {
 	tx *bolt.Tx
 }
 
-func (c cut) bucket(name string) *bolt.Bucket {
-	b := c.tx.Bucket([]byte(name))
+func (c cut) bucket(name string) *store.Table {
+	b := store.TableOf(c.tx, name)
 	if b == nil {
-		c.t.Fatalf("no bucket %s", name)
+		c.t.Fatalf("no table %s", name)
 	}
 	return b
 }
@@ -275,15 +275,14 @@ func TestVerify_NamesWhatIsBroken(t *testing.T) {
 	}
 }
 
-func firstKey(b *bolt.Bucket) (k, v []byte) {
+func firstKey(b *store.Table) (k, v []byte) {
 	k, v = b.Cursor().First()
 	return bytes.Clone(k), bytes.Clone(v)
 }
 
-func emptyBucket(b *bolt.Bucket) error {
-	c := b.Cursor()
-	for k, _ := c.First(); k != nil; k, _ = c.First() {
-		if err := c.Delete(); err != nil {
+func emptyBucket(b *store.Table) error {
+	for k, _ := firstKey(b); k != nil; k, _ = firstKey(b) {
+		if err := b.Delete(k); err != nil {
 			return err
 		}
 	}
