@@ -14,11 +14,6 @@ import (
 	"docket/store/ci"
 )
 
-const (
-	headerEvent    = "X-GitHub-Event"
-	headerDelivery = "X-GitHub-Delivery"
-)
-
 // delivered is the answer to a delivery that is on record.
 type delivered struct {
 	Receipt   string         `json:"receipt"`
@@ -41,8 +36,8 @@ type deliveredRun struct {
 func (s *Server) hook(c echo.Context) error {
 	cfg := s.config()
 	ref := &refused{
-		event:    knownHeader(c.Request().Header, headerEvent),
-		delivery: knownHeader(c.Request().Header, headerDelivery),
+		event:    knownHeader(c.Request().Header, github.HeaderEvent),
+		delivery: knownHeader(c.Request().Header, github.HeaderDelivery),
 		bytes:    max(c.Request().ContentLength, 0),
 	}
 	m, err := s.receive(c, cfg, ref)
@@ -128,10 +123,7 @@ func (s *Server) receive(c echo.Context, cfg *ci.Config, ref *refused) (*message
 // open reads a message whose signature holds: its headers first, then its body.
 func (m *message) open(ref *refused) (e ci.Event, err error) {
 	d := &m.delivery
-	if d.Event, err = oneHeader(m.header, headerEvent); err != nil {
-		return e, ref.because(refusedHeader, err)
-	}
-	if d.ID, err = oneHeader(m.header, headerDelivery); err != nil {
+	if d.Event, d.ID, err = github.Identify(m.header); err != nil {
 		return e, ref.because(refusedHeader, err)
 	}
 	if e, err = parse(m.header.Get(echo.HeaderContentType), d.Event, d.Body); err != nil {
@@ -173,21 +165,6 @@ func parse(contentType, kind string, body []byte) (ci.Event, error) {
 		return ci.Event{}, err
 	}
 	return github.Parse(kind, payload)
-}
-
-// oneHeader returns the one value of a header that a delivery must have.
-func oneHeader(h http.Header, name string) (string, error) {
-	v := h.Values(name)
-	if len(v) == 0 {
-		return "", ci.Errorf(ci.CodeMalformed, "the header %s is missing; every delivery has one", name)
-	}
-	if len(v) > 1 {
-		return "", ci.Errorf(ci.CodeMalformed, "the header %s is there %d times; want one", name, len(v))
-	}
-	if !ci.PrintableHeader(v[0]) {
-		return "", ci.Errorf(ci.CodeMalformed, "the header %s is not 1 to %d printable ASCII characters", name, ci.MaxHeaderValue)
-	}
-	return v[0], nil
 }
 
 // keptHeaders returns the headers worth keeping beside a body: what kind of

@@ -1,10 +1,9 @@
 package github
 
 import (
-	"strconv"
 	"strings"
-	"time"
 
+	"docket/server/payload"
 	"docket/store/ci"
 )
 
@@ -13,7 +12,7 @@ import (
 type body struct {
 	action, sender, pusher string
 	repository             repository
-	installation           id
+	installation           payload.ID
 	ref, before, after     string
 	deleted                bool
 	head                   headCommit
@@ -23,13 +22,13 @@ type body struct {
 }
 
 type repository struct {
-	id       id
+	id       payload.ID
 	fullName string
 	pushedAt int64
 }
 
 func (r *repository) named() ci.Repository {
-	return ci.Repository{ID: r.id.n, FullName: strings.Clone(r.fullName)}
+	return ci.Repository{ID: r.id.N, FullName: strings.Clone(r.fullName)}
 }
 
 type headCommit struct {
@@ -39,7 +38,7 @@ type headCommit struct {
 
 type pull struct {
 	there      bool
-	number     id
+	number     payload.ID
 	title      string
 	draft      bool
 	updatedAt  int64
@@ -52,171 +51,138 @@ type end struct {
 	repo     repository
 }
 
-func (b *body) read(r *reader) {
-	if r.next() == 'n' {
-		r.skip()
-		r.wrong = "the payload is not a JSON object but null"
+func (b *body) read(r *payload.Reader) {
+	if r.Next() == 'n' {
+		r.Skip()
+		r.Wrong = "the payload is not a JSON object but null"
 		return
 	}
-	r.object("outermost value", func(key string) {
+	r.Object("outermost value", func(key string) {
 		switch key {
 		case "action":
-			r.textOf(key, &b.action)
+			r.Text(key, &b.action)
 		case "sender":
 			b.sender = ""
-			r.object(key, func(k string) {
+			r.Object(key, func(k string) {
 				if k == "login" {
-					r.textOf("sender.login", &b.sender)
+					r.Text("sender.login", &b.sender)
 				} else {
-					r.skip()
+					r.Skip()
 				}
 			})
 		case "pusher":
 			b.pusher = ""
-			r.object(key, func(k string) {
+			r.Object(key, func(k string) {
 				if k == "name" {
-					r.textOf("pusher.name", &b.pusher)
+					r.Text("pusher.name", &b.pusher)
 				} else {
-					r.skip()
+					r.Skip()
 				}
 			})
 		case "repository":
 			b.repository.read(r, key)
 		case "installation":
-			b.installation = id{}
-			r.object(key, func(k string) {
+			b.installation = payload.ID{}
+			r.Object(key, func(k string) {
 				if k == "id" {
-					b.installation.read(r)
+					b.installation.Read(r)
 				} else {
-					r.skip()
+					r.Skip()
 				}
 			})
 		case "ref":
-			r.textOf(key, &b.ref)
+			r.Text(key, &b.ref)
 		case "before":
-			r.textOf(key, &b.before)
+			r.Text(key, &b.before)
 		case "after":
-			r.textOf(key, &b.after)
+			r.Text(key, &b.after)
 		case "deleted":
-			r.boolOf(key, &b.deleted)
+			r.Bool(key, &b.deleted)
 		case "head_commit":
 			b.head.read(r, key)
 		case "pull_request":
 			b.pull.read(r, key)
 		case "review":
-			b.review = r.next() == '{'
-			r.skip()
+			b.review = r.Next() == '{'
+			r.Skip()
 		case "comment":
-			b.comment = r.next() == '{'
-			r.skip()
+			b.comment = r.Next() == '{'
+			r.Skip()
 		case "thread":
-			b.thread = r.next() == '{'
-			r.skip()
+			b.thread = r.Next() == '{'
+			r.Skip()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	})
 }
 
-func (v *repository) read(r *reader, name string) {
+func (v *repository) read(r *payload.Reader, name string) {
 	*v = repository{}
-	r.object(name, func(key string) {
+	r.Object(name, func(key string) {
 		switch key {
 		case "id":
-			v.id.read(r)
+			v.id.Read(r)
 		case "full_name":
-			r.textOf(name+".full_name", &v.fullName)
+			r.Text(name+".full_name", &v.fullName)
 		case "pushed_at":
-			v.pushedAt = readInstant(r)
+			v.pushedAt = r.Instant()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	})
 }
 
-func (v *headCommit) read(r *reader, name string) {
+func (v *headCommit) read(r *payload.Reader, name string) {
 	*v = headCommit{}
-	r.object(name, func(key string) {
+	r.Object(name, func(key string) {
 		switch key {
 		case "id":
-			r.textOf("head_commit.id", &v.id)
+			r.Text("head_commit.id", &v.id)
 		case "message":
-			r.textOf("head_commit.message", &v.message)
+			r.Text("head_commit.message", &v.message)
 		case "timestamp":
-			v.timestamp = readInstant(r)
+			v.timestamp = r.Instant()
 		default:
-			r.skip()
+			r.Skip()
 		}
 	})
 }
 
-func (v *pull) read(r *reader, name string) {
+func (v *pull) read(r *payload.Reader, name string) {
 	*v = pull{}
-	v.there = r.object(name, func(key string) {
+	v.there = r.Object(name, func(key string) {
 		switch key {
 		case "number":
-			v.number.read(r)
+			v.number.Read(r)
 		case "title":
-			r.textOf("pull_request.title", &v.title)
+			r.Text("pull_request.title", &v.title)
 		case "draft":
-			r.boolOf("pull_request.draft", &v.draft)
+			r.Bool("pull_request.draft", &v.draft)
 		case "updated_at":
-			v.updatedAt = readInstant(r)
+			v.updatedAt = r.Instant()
 		case "head":
 			v.head.read(r, "pull_request.head")
 		case "base":
 			v.base.read(r, "pull_request.base")
 		default:
-			r.skip()
+			r.Skip()
 		}
 	})
 }
 
-func (v *end) read(r *reader, name string) {
+func (v *end) read(r *payload.Reader, name string) {
 	*v = end{}
-	r.object(name, func(key string) {
+	r.Object(name, func(key string) {
 		switch key {
 		case "ref":
-			r.textOf(name+".ref", &v.ref)
+			r.Text(name+".ref", &v.ref)
 		case "sha":
-			r.textOf(name+".sha", &v.sha)
+			r.Text(name+".sha", &v.sha)
 		case "repo":
 			v.repo.read(r, name+".repo")
 		default:
-			r.skip()
+			r.Skip()
 		}
 	})
-}
-
-// id is a positive integer, or absent (0), or bad.
-type id struct {
-	n   int64
-	bad bool
-}
-
-func (v *id) read(r *reader) {
-	*v = id{}
-	text := r.skip()
-	if text == "null" {
-		return
-	}
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n <= 0 {
-		v.bad = true
-		return
-	}
-	v.n = n
-}
-
-// readInstant reads a time given as a number of Unix seconds or in RFC 3339,
-// in Unix seconds. It is a hint, so anything else is none: 0.
-func readInstant(r *reader) int64 {
-	if r.next() == '"' {
-		if t, err := time.Parse(time.RFC3339, r.string()); err == nil {
-			return max(0, t.Unix())
-		}
-		return 0
-	}
-	n, _ := strconv.ParseInt(r.skip(), 10, 64)
-	return max(0, n)
 }

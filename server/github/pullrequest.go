@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"docket/server/payload"
 	"docket/store/ci"
 )
 
@@ -21,22 +22,22 @@ func (b *body) pullRequest(e *ci.Event) {
 	if b.review || b.comment || b.thread {
 		problem(e, "the delivery is labelled pull_request, but its payload is a review's or a comment's")
 	}
-	base := pr.base.repo.id.n
+	base := pr.base.repo.id.N
 	e.PullRequest = &ci.PullRequest{
-		Number:   int(pr.number.n),
-		Title:    firstLine(pr.title),
+		Number:   int(pr.number.N),
+		Title:    payload.FirstLine(pr.title),
 		Base:     branch(e, "base", pr.base.ref),
 		Head:     branch(e, "head", pr.head.ref),
 		HeadRepo: pr.head.repo.named(),
 		// Only ids decide what is a fork: names change hands.
-		Fork:  base <= 0 || base != pr.head.repo.id.n,
+		Fork:  base <= 0 || base != pr.head.repo.id.N,
 		Draft: pr.draft,
 	}
 	if base > 0 && base != e.Repository.ID {
 		problem(e, "the pull request's base is in another repository (id %d) than the one that the delivery is about", base)
 	}
-	if pr.number.n > 0 {
-		e.Ref = "refs/pull/" + strconv.FormatInt(pr.number.n, 10) + "/head"
+	if pr.number.N > 0 {
+		e.Ref = "refs/pull/" + strconv.FormatInt(pr.number.N, 10) + "/head"
 	} else {
 		problem(e, "the pull request has no number")
 	}
@@ -48,7 +49,7 @@ func (b *body) pullRequest(e *ci.Event) {
 	if ci.IsCommit(pr.head.sha) {
 		e.Commit = strings.Clone(pr.head.sha)
 	} else {
-		problem(e, "the pull request's head commit %q is not 40 or 64 lower-case hex digits", clip(pr.head.sha, 80))
+		problem(e, "the pull request's head commit %q is not 40 or 64 lower-case hex digits", payload.Clip(pr.head.sha, 80))
 	}
 	e.PushedAt = pr.updatedAt
 }
@@ -60,7 +61,7 @@ func branch(e *ci.Event, which, name string) string {
 		return ""
 	}
 	if fault := ci.RefFault("refs/heads/" + name); fault != "" {
-		problem(e, "the pull request's %s branch %q %s", which, clip(name, 200), fault)
+		problem(e, "the pull request's %s branch %q %s", which, payload.Clip(name, 200), fault)
 		return ""
 	}
 	return strings.Clone(name)

@@ -3,6 +3,7 @@ package github
 import (
 	"strings"
 
+	"docket/server/payload"
 	"docket/store/ci"
 )
 
@@ -16,7 +17,7 @@ func (b *body) push(e *ci.Event) {
 	case b.ref == "":
 		problem(e, "the delivery is labelled push, but its payload names no ref")
 	case fault != "":
-		problem(e, "the push's ref %q %s", clip(b.ref, 200), fault)
+		problem(e, "the push's ref %q %s", payload.Clip(b.ref, 200), fault)
 	default:
 		e.Ref = strings.Clone(b.ref)
 		e.Branch, e.Tag = ci.SplitRef(e.Ref)
@@ -35,9 +36,9 @@ func (b *body) push(e *ci.Event) {
 	case b.after == "":
 		problem(e, "the delivery is labelled push, but its payload names no commit (after)")
 	default:
-		problem(e, "the push's commit (after) %q is not 40 or 64 lower-case hex digits", clip(b.after, 80))
+		problem(e, "the push's commit (after) %q is not 40 or 64 lower-case hex digits", payload.Clip(b.after, 80))
 	}
-	e.Message = firstLine(b.head.message)
+	e.Message = payload.FirstLine(b.head.message)
 	e.PushedAt = b.repository.pushedAt
 	if e.PushedAt == 0 {
 		e.PushedAt = b.head.timestamp

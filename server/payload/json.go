@@ -1,4 +1,4 @@
-package github
+package payload
 
 import (
 	"encoding/json"
@@ -6,33 +6,41 @@ import (
 	"strconv"
 )
 
-// reader goes over one JSON text (RFC 8259) once, front to back: it keeps the
+// Reader goes over one JSON text (RFC 8259) once, front to back: it keeps the
 // few values that are asked for and checks that all of it is well formed.
 // Keys are taken exactly, and of a key that is given twice the last one
-// counts. After the first fault it is at its end.
+// counts. After the first fault it is at its end. What it returns shares the
+// text's memory.
 //
 // encoding/json goes over every byte twice, which for a payload of which a
 // few fields are wanted is most of the work of taking a delivery in.
-type reader struct {
+type Reader struct {
+	// Err says where the text is not JSON, nil while it is.
+	Err error
+	// Wrong says for people which value is not of its type, "" for none.
+	Wrong string
+
+	whose string
 	text  string
 	at    int
 	depth int
-	err   error // the text is not JSON
-	wrong string
 }
+
+// Reader returns one at the beginning of a text.
+func (p Provider) Reader(text string) Reader { return Reader{whose: p.Name, text: text} }
 
 // maxDepth is how deep values may lie in each other, as in encoding/json.
 const maxDepth = 10000
 
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("offset %d: "+format, append([]any{r.at}, args...)...)
+func (r *Reader) fail(format string, args ...any) {
+	if r.Err == nil {
+		r.Err = fmt.Errorf("offset %d: "+format, append([]any{r.at}, args...)...)
 	}
 	r.at = len(r.text)
 }
 
-// next skips white space and returns the byte that follows, 0 at the end.
-func (r *reader) next() byte {
+// Next skips white space and returns the byte that follows, 0 at the end.
+func (r *Reader) Next() byte {
 	for r.at < len(r.text) {
 		switch c := r.text[r.at]; c {
 		case ' ', '\t', '\n', '\r':
@@ -44,14 +52,14 @@ func (r *reader) next() byte {
 	return 0
 }
 
-// end checks that nothing follows the value.
-func (r *reader) end() {
-	if r.err == nil && (r.next() != 0 || r.at < len(r.text)) {
+// End checks that nothing follows the value.
+func (r *Reader) End() {
+	if r.Err == nil && (r.Next() != 0 || r.at < len(r.text)) {
 		r.fail("text after the value")
 	}
 }
 
-func (r *reader) enter() bool {
+func (r *Reader) enter() bool {
 	if r.depth++; r.depth > maxDepth {
 		r.fail("values lie more than %d deep", maxDepth)
 		return false
@@ -60,35 +68,35 @@ func (r *reader) enter() bool {
 	return true
 }
 
-// object reads an object and calls field for each of its keys, at the key's
+// Object reads an object and calls field for each of its keys, at the key's
 // value, which field must read. Where there is something else that is skipped
 // and noted under name; null counts as absent.
-func (r *reader) object(name string, field func(key string)) bool {
-	if r.next() != '{' {
+func (r *Reader) Object(name string, field func(key string)) bool {
+	if r.Next() != '{' {
 		r.other(name)
 		return false
 	}
 	if !r.enter() {
 		return false
 	}
-	if r.next() == '}' {
+	if r.Next() == '}' {
 		r.at++
 		r.depth--
 		return true
 	}
-	for r.err == nil {
-		if r.next() != '"' {
+	for r.Err == nil {
+		if r.Next() != '"' {
 			r.fail("want a key")
 			return false
 		}
-		key := r.string()
-		if r.next() != ':' {
+		key := r.Unquote()
+		if r.Next() != ':' {
 			r.fail("want a colon after a key")
 			return false
 		}
 		r.at++
 		field(key)
-		switch r.next() {
+		switch r.Next() {
 		case ',':
 			r.at++
 		case '}':
@@ -103,9 +111,9 @@ func (r *reader) object(name string, field func(key string)) bool {
 }
 
 // other skips a value of a type that is not wanted there.
-func (r *reader) other(name string) {
+func (r *Reader) other(name string) {
 	kind := "number"
-	switch r.next() {
+	switch r.Next() {
 	case '{':
 		kind = "object"
 	case '[':
@@ -117,43 +125,43 @@ func (r *reader) other(name string) {
 	case 'n':
 		kind = ""
 	}
-	r.skip()
-	if kind != "" && r.wrong == "" && r.err == nil {
-		r.wrong = "the payload's " + name + " is a JSON " + kind + ", which it never is in GitHub's"
+	r.Skip()
+	if kind != "" && r.Wrong == "" && r.Err == nil {
+		r.Wrong = "the payload's " + name + " is a JSON " + kind + ", which it never is in " + r.whose + "'s"
 	}
 }
 
-// textOf reads a string into *v; null is "".
-func (r *reader) textOf(name string, v *string) {
+// Text reads a string into *v; null is "".
+func (r *Reader) Text(name string, v *string) {
 	*v = ""
-	if r.next() != '"' {
+	if r.Next() != '"' {
 		r.other(name)
 		return
 	}
-	*v = r.string()
+	*v = r.Unquote()
 }
 
-// boolOf reads a boolean into *v; null is false.
-func (r *reader) boolOf(name string, v *bool) {
+// Bool reads a boolean into *v; null is false.
+func (r *Reader) Bool(name string, v *bool) {
 	*v = false
-	switch r.next() {
+	switch r.Next() {
 	case 't':
 		*v = true
-		r.skip()
+		r.Skip()
 	case 'f':
-		r.skip()
+		r.Skip()
 	default:
 		r.other(name)
 	}
 }
 
-// skip passes over a value and returns its text.
-func (r *reader) skip() string {
-	c := r.next()
+// Skip passes over a value and returns its text.
+func (r *Reader) Skip() string {
+	c := r.Next()
 	start := r.at
 	switch {
 	case c == '{':
-		r.object("", func(string) { r.skip() })
+		r.Object("", func(string) { r.Skip() })
 	case c == '[':
 		r.array()
 	case c == '"':
@@ -169,24 +177,24 @@ func (r *reader) skip() string {
 	default:
 		r.fail("want a value")
 	}
-	if r.err != nil {
+	if r.Err != nil {
 		return ""
 	}
 	return r.text[start:r.at]
 }
 
-func (r *reader) array() {
+func (r *Reader) array() {
 	if !r.enter() {
 		return
 	}
-	if r.next() == ']' {
+	if r.Next() == ']' {
 		r.at++
 		r.depth--
 		return
 	}
-	for r.err == nil {
-		r.skip()
-		switch r.next() {
+	for r.Err == nil {
+		r.Skip()
+		switch r.Next() {
 		case ',':
 			r.at++
 		case ']':
@@ -199,7 +207,7 @@ func (r *reader) array() {
 	}
 }
 
-func (r *reader) literal(word string) {
+func (r *Reader) literal(word string) {
 	if len(r.text)-r.at < len(word) || r.text[r.at:r.at+len(word)] != word {
 		r.fail("want %s", word)
 		return
@@ -207,7 +215,7 @@ func (r *reader) literal(word string) {
 	r.at += len(word)
 }
 
-func (r *reader) number() {
+func (r *Reader) number() {
 	if r.text[r.at] == '-' {
 		r.at++
 	}
@@ -228,7 +236,7 @@ func (r *reader) number() {
 	}
 }
 
-func (r *reader) digits() int {
+func (r *Reader) digits() int {
 	start := r.at
 	for r.at < len(r.text) && r.text[r.at] >= '0' && r.text[r.at] <= '9' {
 		r.at++
@@ -239,12 +247,12 @@ func (r *reader) digits() int {
 	return r.at - start
 }
 
-// string reads a string and returns its value.
-func (r *reader) string() string {
+// Unquote reads a string, which Next has shown to be there, and returns its value.
+func (r *Reader) Unquote() string {
 	start := r.at
 	plain := r.quoted()
 	switch {
-	case r.err != nil:
+	case r.Err != nil:
 		return ""
 	case plain:
 		return r.text[start+1 : r.at-1]
@@ -257,7 +265,7 @@ func (r *reader) string() string {
 }
 
 // quoted passes over a string and reports whether it has no escapes.
-func (r *reader) quoted() (plain bool) {
+func (r *Reader) quoted() (plain bool) {
 	plain = true
 	text := r.text
 	for i := r.at + 1; i < len(text); i++ {

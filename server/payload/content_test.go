@@ -1,4 +1,4 @@
-package github_test
+package payload_test
 
 import (
 	"bytes"
@@ -8,9 +8,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"docket/server/github"
+	"docket/server/payload"
 	"docket/store/ci"
 )
+
+// hub is a provider.
+var hub = payload.Provider{Name: "GitHub", TypeField: "Content type"}
 
 func TestContentType(t *testing.T) {
 	const form = "application/x-www-form-urlencoded"
@@ -37,7 +40,7 @@ func TestContentType(t *testing.T) {
 		"JSON, compressed after it all": {http.Header{"Content-Type": {"application/json"}, "Content-Encoding": {"identity", "br"}}, false, `"br"`},
 	} {
 		t.Run(what, func(t *testing.T) {
-			got, err := github.ContentType(tc.header)
+			got, err := hub.ContentType(tc.header)
 			if tc.says == "" {
 				if err != nil || got != tc.form {
 					t.Fatalf("ContentType = %v, %v, want %v", got, err, tc.form)
@@ -79,7 +82,7 @@ func TestPayload(t *testing.T) {
 		"a form labelled JSON is taken": {"application/json", "payload=%7B%7D", "payload=%7B%7D", ""}, // Parse refuses it
 	} {
 		t.Run(what, func(t *testing.T) {
-			got, err := github.Payload(tc.contentType, []byte(tc.body))
+			got, err := hub.Payload(tc.contentType, []byte(tc.body))
 			if ci.CodeOf(err) != tc.code || string(got) != tc.want {
 				t.Fatalf("Payload = %q, %v (%s), want %q, %s", got, err, ci.CodeOf(err), tc.want, tc.code)
 			}
@@ -100,7 +103,7 @@ func FuzzPayload(f *testing.F) {
 		if form {
 			contentType = "application/x-www-form-urlencoded"
 		}
-		got, err := github.Payload(contentType, body)
+		got, err := hub.Payload(contentType, body)
 		if err != nil {
 			if ci.CodeOf(err) != ci.CodeMalformed || got != nil {
 				t.Fatalf("Payload = %q, %v", got, err)
