@@ -70,14 +70,14 @@ func (t *tx) announceStatus(r *ci.Run, spec *ci.Spec) error {
 			return err
 		}
 	}
-	return t.enter(statusEntry(r, name, state, text), r.Internal.Integration)
+	return t.enter(statusEntry(r, spec, name, state, text), r.Internal.Integration)
 }
 
 // statusEntry makes the entry of a commit status. What depends on the run's
 // number is filled in when it is entered or read.
-func statusEntry(r *ci.Run, lane, state, text string) *ci.OutboxEntry {
+func statusEntry(r *ci.Run, spec *ci.Spec, lane, state, text string) *ci.OutboxEntry {
 	return &ci.OutboxEntry{
-		Kind: ci.OutboxGitHubStatus, Run: r.ID, Lane: lane,
+		Kind: spec.StatusKind(), Run: r.ID, Lane: lane,
 		Target: r.Source.Repository + "@" + r.Source.Commit,
 		Event:  state, Final: r.State.Final(), Integration: r.Internal.Integration,
 		Payload: mustJSON(ci.StatusPayload{
@@ -212,7 +212,7 @@ func (s *Store) present(e *ci.OutboxEntry) error {
 	if len(e.Payload) == 0 {
 		return nil
 	}
-	if e.Kind == ci.OutboxGitHubStatus {
+	if ci.IsStatus(e.Kind) {
 		var p ci.StatusPayload
 		if err := json.Unmarshal(e.Payload, &p); err != nil {
 			return err

@@ -249,10 +249,10 @@ func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, 
 // run: among runs of one commit and context only the newest speaks, and what
 // is not final never follows what is.
 func (t *tx) stale(e *ci.OutboxEntry, l *lane) (by, why string, err error) {
-	if e.Kind == ci.OutboxGitHubStatus && l.run != "" && l.run != e.Run {
+	if ci.IsStatus(e.Kind) && l.run != "" && l.run != e.Run {
 		return l.run, "run " + l.run + " of the same commit is newer and speaks for it", nil
 	}
-	if e.Final || e.Kind != ci.OutboxGitHubStatus && !e.Retried {
+	if e.Final || !ci.IsStatus(e.Kind) && !e.Retried {
 		return "", "", nil
 	}
 	r, err := t.run(e.Run)

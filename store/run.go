@@ -41,7 +41,7 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 	n := &newRun{run: r, spec: spec, digest: digest, json: mustJSON(r), policy: d.Supersede}
 	if lane, ok := runLane(&r, spec); ok && r.State != ci.Preparing {
 		state, text := statusOf(&r)
-		n.status = statusEntry(&r, lane, state, text)
+		n.status = statusEntry(&r, spec, lane, state, text)
 		s.stamp(n.status, now)
 		n.statusJSON = mustJSON(n.status)
 	}

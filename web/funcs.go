@@ -127,7 +127,7 @@ func causeWords(kind, event string) string {
 
 func entryWords(kind, event string) string {
 	switch kind {
-	case ci.OutboxGitHubStatus:
+	case ci.OutboxGitHubStatus, ci.OutboxGiteaStatus:
 		kind = "commit status"
 	case ci.OutboxSlack:
 		kind = "Slack"

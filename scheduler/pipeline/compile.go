@@ -30,6 +30,9 @@ func SpecOf(cfg *ci.Config, p *ci.Project) ci.Spec {
 	}
 	if in := cfg.Integration(p.Integration); in != nil {
 		s.Report = in.Reports()
+		if s.Report && in.Provider == ci.ProviderGitea {
+			s.Reporter = ci.OutboxGiteaStatus
+		}
 	}
 	for _, n := range p.Notify {
 		s.Notify = append(s.Notify, ci.NotifyTarget{Kind: n.Kind, Target: n.Target, Events: slices.Clone(n.Events)})

@@ -38,6 +38,24 @@ func config() (*ci.Config, *ci.Project) {
 	return cfg, &cfg.Projects[0]
 }
 
+// Ensure that a run's status goes to its own provider.
+func TestSpecOf_NamesTheReporter(t *testing.T) {
+	for what, tt := range map[string]struct {
+		change func(*ci.Integration)
+		want   string
+	}{
+		"GitHub":                {func(*ci.Integration) {}, ""},
+		"Gitea":                 {func(in *ci.Integration) { in.Provider = ci.ProviderGitea }, ci.OutboxGiteaStatus},
+		"Gitea without a token": {func(in *ci.Integration) { in.Provider, in.Token = ci.ProviderGitea, ci.Secret{} }, ""},
+	} {
+		cfg, p := config()
+		tt.change(&cfg.Integrations[0])
+		if s := pipeline.SpecOf(cfg, p); s.Reporter != tt.want || s.Report != !cfg.Integrations[0].Token.IsZero() {
+			t.Errorf("%s: report %t by %q", what, s.Report, s.Reporter)
+		}
+	}
+}
+
 // Ensure that a frozen spec's JSON, and so its digest, stays what it is: specs
 // of older versions lie in stores.
 func TestSpecOf_IsTheGoldenFile(t *testing.T) {

@@ -11,6 +11,13 @@ const (
 	OutboxSlack        = "slack"
 )
 
+// IsStatus reports whether entries of a kind tell the provider the state of a
+// run's commit. Of those that share a commit and a context only the newest
+// run's are sent.
+func IsStatus(kind string) bool {
+	return kind == OutboxGitHubStatus || kind == OutboxGitHubCheck || kind == OutboxGiteaStatus
+}
+
 // OutboxState is where a notification is in its life.
 type OutboxState string
 
@@ -71,7 +78,8 @@ type Try struct {
 	Answer string `json:"answer"` // "sent", or what went wrong
 }
 
-// StatusPayload is the payload of a github.status entry: a commit status.
+// StatusPayload is the payload of a github.status or gitea.status entry: a
+// commit status.
 type StatusPayload struct {
 	Project     string `json:"project"`
 	Repository  string `json:"repository"` // owner/name when it was written

@@ -25,6 +25,14 @@ type Spec struct {
 	Notify   []NotifyTarget `json:"notify,omitempty"`
 }
 
+// StatusKind is the kind of outbox entry that tells the provider a run's state.
+func (s *Spec) StatusKind() string {
+	if s.Reporter == "" {
+		return OutboxGitHubStatus
+	}
+	return s.Reporter
+}
+
 // GitOptions is how a workspace is filled.
 type GitOptions struct {
 	Submodules bool `json:"submodules,omitempty"`
