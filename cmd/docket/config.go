@@ -30,6 +30,8 @@ const (
 	defaultBranch         = "main"
 	defaultTimeout        = time.Hour
 	defaultGrace          = 10 * time.Second
+	defaultHoldTimeout    = 7 * 24 * time.Hour
+	defaultRecoverEvery   = 5 * time.Minute
 )
 
 // minRetention is longer than any provider redelivers a webhook (GitHub keeps

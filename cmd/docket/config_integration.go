@@ -3,6 +3,7 @@ package main
 import (
 	"math"
 	"strings"
+	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -23,28 +24,72 @@ func (l *loader) integration(n ast.Node, names *named) (ci.Integration, bool) {
 	o.what = "the integration " + in.Name
 	names.once(l.reader, o.field("name"), in.Name)
 	in.Provider = l.provider(o)
-	in.APIURL = l.apiURL(o)
+	in.APIURL = l.apiURL(o, in.Provider)
 	in.WebhookSecrets = l.webhookSecrets(o)
 	in.Installations = l.installations(o)
 	in.Token = l.secret(o, "token", secretHeader)
+	if o.has("app") {
+		in.App = l.app(o)
+	}
+	in.Report = o.oneOf("report", ci.ReportStatuses, ci.ReportStatuses, ci.ReportChecks)
+	in.RecoverEvery = o.interval("recover_every", defaultRecoverEvery, time.Minute, 24*time.Hour)
+	l.fits(o, in)
 	return in, true
 }
 
 func (l *loader) provider(o *object) string {
-	if o.has("provider") && o.text("provider") == "gitea" {
-		o.at("provider", "%s: provider gitea is not supported by this version of docket; use github", o.what)
-		return "gitea"
-	}
-	return o.oneOf("provider", "github", "github")
+	return o.oneOf("provider", ci.ProviderGitHub, ci.ProviderGitHub, ci.ProviderGitea)
 }
 
-func (l *loader) apiURL(o *object) string {
+// fits reports keys of an integration that do not go together.
+func (l *loader) fits(o *object, in ci.Integration) {
+	if in.Provider == ci.ProviderGitea {
+		for _, key := range []string{"app", "installations"} {
+			if o.has(key) {
+				l.at(o.fields[key].key, "%s: %s is for GitHub alone; remove it", o.what, key)
+			}
+		}
+	} else if o.has("app") && !o.has("installations") {
+		l.at(o.fields["app"].key, "%s has an app and no installations, so it does not know whom it acts for; add `installations: [NUMBER]`, the number at the end of the address of the App's installation", o.what)
+	}
+	if o.has("app") && o.has("token") {
+		l.at(o.fields["token"].key, "%s has both app and token; keep one", o.what)
+	}
+	if in.Report == ci.ReportChecks && !o.has("app") {
+		o.at("report", "%s: report: only a GitHub App may write checks; add `app:`, or write statuses", o.what)
+	}
+}
+
+// app reads the GitHub App that docket acts as; nil after a fault.
+func (l *loader) app(o *object) *ci.App {
+	ao := l.object(o.field("app"), sectionApp, o.what+": app")
+	if ao == nil {
+		return nil
+	}
+	app := &ci.App{}
+	if ao.need("id", "678") {
+		app.ID = ao.whole("id", 0, 1, math.MaxInt64)
+	}
+	if ao.need("private_key", "{file: app.pem}") {
+		app.PrivateKey = l.secret(ao, "private_key", secretRSA)
+	}
+	return app
+}
+
+func (l *loader) apiURL(o *object, provider string) string {
+	fallback := defaultAPIURL
+	if provider == ci.ProviderGitea {
+		fallback = ""
+	}
 	if !o.has("api_url") {
-		return defaultAPIURL
+		if provider == ci.ProviderGitea {
+			o.need("api_url", "https://gitea.example.org/api/v1/")
+		}
+		return fallback
 	}
 	s := o.address("api_url")
 	if s == "" {
-		return defaultAPIURL
+		return fallback
 	}
 	if strings.ContainsAny(s, "?#") {
 		o.at("api_url", "%s: api_url must end with its path; remove what follows ? or #", o.what)
@@ -82,7 +127,7 @@ func (l *loader) installations(o *object) (list []int64) {
 		return nil
 	}
 	seen := newNamed("installation")
-	for _, n := range l.list(o.field("installations"), o.what+": installations") {
+	for _, n := range l.filled(o, "installations", "leaves none; name some, or remove the key") {
 		id, ok := l.whole(n, o.what+": an installation", 1, math.MaxInt64)
 		if !ok {
 			continue

@@ -1,9 +1,8 @@
 package main
 
 import (
-	"strings"
+	"slices"
 
-	"github.com/bmatcuk/doublestar/v4"
 	"github.com/goccy/go-yaml/ast"
 
 	"docket/store/ci"
@@ -21,23 +20,91 @@ func (l *loader) on(o *object) ci.On {
 		return on
 	}
 	if eo.has("push") {
-		on.Push = &ci.OnPush{}
-		if p := l.filter(eo, "push", sectionPush); p != nil {
-			on.Push.Branches = l.patterns(p, "branches")
-			on.Push.Tags = l.patterns(p, "tags")
-		}
+		on.Push = l.onPush(eo)
 	}
 	if eo.has("pull_request") {
-		on.PullRequest = &ci.OnPullRequest{}
-		if p := l.filter(eo, "pull_request", sectionPullRequest); p != nil {
-			on.PullRequest.Branches = l.patterns(p, "branches")
+		on.PullRequest = l.onPullRequest(eo)
+	}
+	if eo.has("merge_group") {
+		on.MergeGroup = &ci.OnMergeGroup{}
+		if p := l.filter(eo, "merge_group", sectionMergeGroup); p != nil {
+			on.MergeGroup.Branches = l.patterns(p, "branches", refPatternTrouble)
+		}
+	}
+	if eo.has("release") {
+		on.Release = &ci.OnRelease{}
+		if p := l.filter(eo, "release", sectionRelease); p != nil && p.has("types") {
+			on.Release.Types = l.words(p, "types", releaseTypes()...)
+		}
+	}
+	if eo.has("dispatch") {
+		on.Dispatch = &ci.OnDispatch{}
+		if p := l.filter(eo, "dispatch", sectionDispatch); p != nil {
+			on.Dispatch.Types = l.patterns(p, "types", globTrouble)
+		}
+	}
+	if eo.has("schedule") {
+		on.Schedule = l.schedules(eo)
+	}
+	return on
+}
+
+// releaseTypes are the actions of a release that can start a run.
+func releaseTypes() []string { return []string{"published", "created", "released", "prereleased"} }
+
+func (l *loader) onPush(o *object) *ci.OnPush {
+	on := &ci.OnPush{}
+	p := l.filter(o, "push", sectionPush)
+	if p == nil {
+		return on
+	}
+	on.Branches = l.patterns(p, "branches", refPatternTrouble)
+	on.Tags = l.patterns(p, "tags", refPatternTrouble)
+	on.Paths = l.paths(p)
+	for _, key := range []string{"paths", "paths_ignore"} {
+		if p.has(key) && p.has("tags") && !p.has("branches") {
+			l.at(p.fields[key].key, "%s: %s filters branches, and with tags alone no branch counts; add branches, or remove it", p.what, key)
 		}
 	}
 	return on
 }
 
+func (l *loader) onPullRequest(o *object) *ci.OnPullRequest {
+	on := &ci.OnPullRequest{}
+	p := l.filter(o, "pull_request", sectionPullRequest)
+	if p == nil {
+		return on
+	}
+	on.Branches = l.patterns(p, "branches", refPatternTrouble)
+	on.Paths = l.paths(p)
+	on.SkipDrafts = !p.flagOr("drafts", true)
+	if !p.has("skip") {
+		return on
+	}
+	if s := l.object(p.field("skip"), sectionSkip, p.what+": skip"); s != nil && s.need("labels", "[no-ci]") {
+		on.SkipLabels = l.labels(s)
+	}
+	return on
+}
+
+func (l *loader) labels(o *object) (list []string) {
+	seen := newNamed("label")
+	for _, n := range l.filled(o, "labels", "leaves nothing to skip; name labels, or remove skip") {
+		s, ok := l.text(n, o.what+": labels")
+		switch {
+		case !ok:
+		case s == "":
+			l.at(n, "%s: a label is empty; write its name as the provider shows it", o.what)
+		default:
+			seen.once(l.reader, n, s)
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // filter reads an event's mapping; with nothing after its key the event
-// counts for every branch.
+// counts whatever it is about.
 func (l *loader) filter(o *object, key string, s section) *object {
 	n := l.resolve(o.field(key))
 	if _, all := n.(*ast.NullNode); all || n == nil {
@@ -46,41 +113,29 @@ func (l *loader) filter(o *object, key string, s section) *object {
 	return l.object(n, s, o.what+": "+key)
 }
 
-func (l *loader) patterns(o *object, key string) (list []string) {
-	if !o.has(key) {
-		return nil
-	}
+// filled reads a list that must have something in it; why says what an empty
+// one would mean and how to mend it.
+func (l *loader) filled(o *object, key, why string) []ast.Node {
 	nodes := l.list(o.field(key), o.what+": "+key)
 	if _, isList := l.resolve(o.field(key)).(*ast.SequenceNode); isList && len(nodes) == 0 {
-		o.at(key, "%s: %s is an empty list, which nothing matches; name patterns, or remove the key", o.what, key)
+		o.at(key, "%s: %s is an empty list, which %s", o.what, key, why)
 	}
-	for i, n := range nodes {
-		s, ok := l.text(n, o.what+": "+key)
-		if !ok {
+	return nodes
+}
+
+// schedules reads the project's own time tables, each once.
+func (l *loader) schedules(o *object) (list []ci.Schedule) {
+	for _, n := range l.filled(o, "schedule", `starts nothing; add {cron: "0 3 * * *"}, or remove the key`) {
+		before := len(l.faults.list)
+		s := l.schedule(n, o.what+": a schedule")
+		if len(l.faults.list) > before {
 			continue
 		}
-		if trouble := patternTrouble(s, i == 0); trouble != "" {
-			l.at(n, "%s: %s: the pattern %q %s", o.what, key, s, trouble)
+		if slices.Contains(list, s) {
+			l.at(n, "%s: one schedule is given twice; keep one of them", o.what)
 			continue
 		}
 		list = append(list, s)
 	}
 	return list
-}
-
-// patternTrouble says why a glob pattern cannot match a branch or tag, or "".
-// With ! before it a pattern takes away what an earlier one let in.
-func patternTrouble(s string, first bool) string {
-	glob, exclude := strings.CutPrefix(s, "!")
-	switch {
-	case glob == "":
-		return "is empty; write one, as in main or release/**"
-	case exclude && first:
-		return `is the first and takes away what none before it let in; put one before it, as in "**"`
-	case strings.HasPrefix(glob, "refs/"):
-		return "begins with refs/; write the short name, as in main or v*"
-	case !doublestar.ValidatePattern(glob):
-		return "does not parse; check its brackets, braces and backslashes"
-	}
-	return ""
 }

@@ -44,11 +44,44 @@ func (l *loader) project(n ast.Node, names *named, cfg *ci.Config) (ci.Project, 
 	p.Timeout = o.duration("timeout", defaultTimeout, time.Second, 30*24*time.Hour)
 	p.Grace = o.duration("grace", defaultGrace, time.Millisecond, time.Hour)
 	p.Public = o.flag("public")
+	p.Concurrency = l.concurrency(o)
+	p.HoldTimeout = o.duration("hold_timeout", defaultHoldTimeout, time.Minute, 100*365*24*time.Hour)
+	p.OnSkip = o.oneOf("on_skip", ci.OnSkipSilent, ci.OnSkipSilent, ci.OnSkipReport)
+	p.Recover = o.oneOf("recover", ci.RecoverList, ci.RecoverList, ci.RecoverRun)
 	l.world(o, &p)
 	l.work(o, &p)
 	p.Notify = l.notifies(o)
 	return p, true
 }
+
+// concurrency reads which runs do not overlap: a group's name, or a mapping.
+func (l *loader) concurrency(o *object) (c ci.Concurrency) {
+	if !o.has("concurrency") {
+		return c
+	}
+	if _, isMap := l.resolve(o.field("concurrency")).(*ast.MappingNode); !isMap {
+		c.Group = o.name("concurrency")
+		if c.Group == "" {
+			o.emptyText("concurrency")
+		}
+		return c
+	}
+	co := l.object(o.field("concurrency"), sectionConcurrency, o.what+": concurrency")
+	if co == nil || !co.need("group", "production") {
+		return c
+	}
+	if c.Group = co.name("group"); c.Group == "" {
+		co.emptyText("group")
+	}
+	c.PerRef = co.oneOf("per", perProject, perProject, perRef) == perRef
+	return c
+}
+
+// Values of concurrency.per.
+const (
+	perProject = "project" // one group over all refs
+	perRef     = "ref"     // a group for each ref or pull request
+)
 
 func (l *loader) projectIntegration(o *object, p *ci.Project, cfg *ci.Config) *ci.Integration {
 	if !o.need("integration", "github") {
@@ -127,7 +160,7 @@ func (l *loader) cloneURL(o *object, p *ci.Project, in *ci.Integration) string {
 	switch {
 	case in == nil || p.Repository == "": // reported already
 		return ""
-	case in.Provider == "github" && in.APIURL == defaultAPIURL:
+	case in.Provider == ci.ProviderGitHub && in.APIURL == defaultAPIURL:
 		return fmt.Sprintf("https://github.com/%s.git", p.Repository)
 	}
 	o.need("clone_url", "https://git.example.org/"+p.Repository+".git")

@@ -63,10 +63,13 @@ func (r *reader) scalar(n ast.Node, what string, bools bool) (string, bool) {
 }
 
 // flag returns a key's truth; false where it is missing or faulty.
-func (o *object) flag(key string) bool {
+func (o *object) flag(key string) bool { return o.flagOr(key, false) }
+
+// flagOr returns a key's truth, or def where it is missing or faulty.
+func (o *object) flagOr(key string, def bool) bool {
 	e, ok := o.fields[key]
 	if !ok {
-		return false
+		return def
 	}
 	n := o.r.resolve(e.value)
 	if b, ok := n.(*ast.BoolNode); ok {
@@ -75,7 +78,7 @@ func (o *object) flag(key string) bool {
 	if n != nil {
 		o.r.at(n, "%s: %s must be true or false, but this is %s", o.what, key, kind(n))
 	}
-	return false
+	return def
 }
 
 // whole returns a whole number between bounds, or def where the key is
@@ -135,6 +138,16 @@ func (o *object) duration(key string, def, low, high time.Duration) time.Duratio
 		return d
 	}
 	return def
+}
+
+// interval is a duration that may also be 0, for never.
+func (o *object) interval(key string, def, low, high time.Duration) time.Duration {
+	if e, ok := o.fields[key]; ok {
+		if n := o.r.resolve(e.value); n != nil && n.GetToken() != nil && (n.GetToken().Value == "0" || n.GetToken().Value == "0s") {
+			return 0
+		}
+	}
+	return o.duration(key, def, low, high)
 }
 
 // shortDuration writes 1h instead of 1h0m0s.

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +29,7 @@ const (
 	secretEnv                       // goes into a step's environment: no NUL, at most 32 KiB
 	secretAddress                   // an http or https address
 	secretSigning                   // signs a webhook: whsec_ and base64, or anything
+	secretRSA                       // a GitHub App's private key: RSA in PEM
 )
 
 // loader reads secrets from where the configuration says they are.
@@ -164,6 +168,33 @@ func secretTrouble(value string, k secretKind) string {
 		if trouble := signingTrouble(value); trouble != "" {
 			return trouble
 		}
+	case secretRSA:
+		return rsaTrouble(value)
+	}
+	return ""
+}
+
+// rsaTrouble says why a text is not the private key of a GitHub App, or "".
+func rsaTrouble(value string) string {
+	const how = "generate one on GitHub in the App's settings under Private keys, and give the .pem file that it downloads"
+	block, _ := pem.Decode([]byte(value))
+	switch {
+	case block == nil:
+		return "is not in PEM; " + how
+	case strings.Contains(block.Type, "PUBLIC"):
+		return "is a public key, and the private one is needed; " + how
+	case strings.Contains(block.Type, "ENCRYPTED") || block.Headers["DEK-Info"] != "":
+		return "is locked with a passphrase; " + how
+	}
+	if _, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return ""
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return "is not a whole private key; " + how
+	}
+	if _, ok := key.(*rsa.PrivateKey); !ok {
+		return "is a private key, but not an RSA one; " + how
 	}
 	return ""
 }

@@ -25,7 +25,6 @@ const (
 type reader struct {
 	faults
 	keys    map[section][]string
-	later   map[section][]string
 	anchors map[string]ast.Node
 	nodes   int
 }
@@ -34,7 +33,6 @@ func newReader(file string) *reader {
 	return &reader{
 		faults:  faults{file: file, masked: map[int][]string{}},
 		keys:    configKeys(),
-		later:   laterKeys(),
 		anchors: map[string]ast.Node{},
 	}
 }
@@ -116,6 +114,10 @@ func (r *reader) syntax(err error) {
 		return
 	}
 	p := e.GetToken().Position
+	if strings.Contains(e.GetMessage(), "undefined alias") {
+		r.add(min(max(p.Line, 1), len(r.lines)), max(p.Column, 1), `this is not YAML, where an unquoted * begins an alias; quote the text, as in "* * * * *"`)
+		return
+	}
 	r.add(min(max(p.Line, 1), len(r.lines)), max(p.Column, 1), "this is not YAML: %s; check the indentation, brackets and quotes up to here", oneLine(e.GetMessage()))
 }
 
@@ -311,8 +313,6 @@ func (r *reader) object(n ast.Node, s section, what string) *object {
 		switch {
 		case slices.Contains(r.keys[s], e.name):
 			o.fields[e.name] = e
-		case slices.Contains(r.later[s], e.name):
-			r.at(e.key, "%q is not supported by this version of docket; remove it", e.name)
 		default:
 			r.maskStray(e)
 			r.at(e.key, "%s has no key %q%s; the keys are %s", what, e.name, didYouMean(e.name, r.keys[s]), strings.Join(r.keys[s], ", "))
@@ -323,7 +323,7 @@ func (r *reader) object(n ast.Node, s section, what string) *object {
 
 // maskStray keeps the value of a misspelt secret's key out of what is shown.
 func (r *reader) maskStray(e entry) {
-	secrets := []string{"secret", "secrets", "token", "admin_token", "webhook_secrets", "slack", "password"}
+	secrets := []string{"secret", "secrets", "token", "admin_token", "webhook_secrets", "slack", "password", "private_key"}
 	if v, ok := e.value.(ast.ScalarNode); ok && didYouMean(e.name, secrets) != "" {
 		line, _ := position(v)
 		r.mask(line, secretText(v))

@@ -30,14 +30,26 @@ func SpecOf(cfg *ci.Config, p *ci.Project) ci.Spec {
 	}
 	if in := cfg.Integration(p.Integration); in != nil {
 		s.Report = in.Reports()
-		if s.Report && in.Provider == ci.ProviderGitea {
-			s.Reporter = ci.OutboxGiteaStatus
+		if s.Report {
+			s.Reporter = reporter(in)
 		}
 	}
 	for _, n := range p.Notify {
 		s.Notify = append(s.Notify, ci.NotifyTarget{Kind: n.Kind, Target: n.Target, Events: slices.Clone(n.Events)})
 	}
 	return s
+}
+
+// reporter returns the kind of outbox entry that tells the provider of a run;
+// "" stands for GitHub's commit statuses.
+func reporter(in *ci.Integration) string {
+	switch {
+	case in.Provider == ci.ProviderGitea:
+		return ci.OutboxGiteaStatus
+	case in.Report == ci.ReportChecks:
+		return ci.OutboxGitHubCheck
+	}
+	return ""
 }
 
 // Compile freezes the run that an event starts once Match says yes. It is

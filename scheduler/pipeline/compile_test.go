@@ -210,3 +210,18 @@ func TestCompileRequest(t *testing.T) {
 		})
 	}
 }
+
+// Ensure that a spec names who tells the provider of its runs.
+func TestSpecOf_Reporter(t *testing.T) {
+	for want, in := range map[string]ci.Integration{
+		"":                   {Provider: ci.ProviderGitHub, Report: ci.ReportStatuses},
+		ci.OutboxGitHubCheck: {Provider: ci.ProviderGitHub, Report: ci.ReportChecks, App: &ci.App{ID: 1}},
+		ci.OutboxGiteaStatus: {Provider: ci.ProviderGitea, Report: ci.ReportStatuses, Token: ci.NewSecret("t", "t")},
+	} {
+		in.Name = "x"
+		cfg := &ci.Config{Integrations: []ci.Integration{in}}
+		if got := pipeline.SpecOf(cfg, &ci.Project{Integration: "x"}).Reporter; got != want {
+			t.Errorf("%s, %s: got %q, want %q", in.Provider, in.Report, got, want)
+		}
+	}
+}
