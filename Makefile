@@ -6,7 +6,7 @@ BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint torture torture-short browser bench clean
+.PHONY: help run build test setup-test check unit fuzz lint torture torture-short browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -72,6 +72,17 @@ $(BUILD)/axe.min.js:
 # Figures, as ratios in one run. See README.md, "How fast".
 bench:
 	$(GO) test -run '^$$' -bench . -benchtime 3s -count 3 -timeout 60m ./store ./server
+
+# The same on a slower disk: strace makes every fdatasync, also those of the
+# unit, take SYNC_DELAY microseconds more.
+SYNC_DELAY ?= 500
+bench-slow-disk:
+	@command -v strace >/dev/null || { echo "bench-slow-disk needs strace"; exit 1; }
+	$(GO) test -c -o $(BUILD)/store.test ./store
+	$(GO) test -c -o $(BUILD)/server.test ./server
+	for room in store server; do (cd $$room && strace -f --seccomp-bpf -qq -o /dev/null -e trace=fdatasync \
+		-e inject=fdatasync:delay_exit=$(SYNC_DELAY) $(CURDIR)/$(BUILD)/$$room.test -test.run '^$$' -test.bench 'Accept$$|Hook' \
+		-test.benchtime 3s -test.count 3); done
 
 lint: check
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@latest ./...

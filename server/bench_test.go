@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -137,11 +138,15 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// servedGCPercent is what `docket serve` sets.
+const servedGCPercent = 400
+
 // BenchmarkHook reports deliveries over HTTP, signature and parse included,
 // with the load generator in the same process: their rate as a multiple of
 // the disk's own, and for one sender the median as a multiple of a bare
 // commit's.
 func BenchmarkHook(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(servedGCPercent))
 	p := mustBenchPush(b)
 	repository := p.repository(b)
 	for _, senders := range []int{1, 8, 32, 128} {
@@ -213,6 +218,51 @@ func sendAll(b *testing.B, client *http.Client, p *benchPush, url string, sender
 	}
 	wg.Wait()
 	return slices.Concat(times...)
+}
+
+// BenchmarkHookWithoutStore is the same load on a server that reads, verifies
+// and parses, and keeps nothing: what no store, however fast, could exceed.
+func BenchmarkHookWithoutStore(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(servedGCPercent))
+	p := mustBenchPush(b)
+	secrets := []ci.Secret{ci.NewSecret("first", hookSecret)}
+	for _, senders := range []int{1, 8, 32, 128} {
+		b.Run(fmt.Sprintf("senders=%d", senders), func(b *testing.B) {
+			ln, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				b.Fatal(err)
+			}
+			srv := server.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				if err == nil {
+					_, err = github.Verify(secrets, r.Header, body)
+				}
+				if err == nil {
+					_, err = github.Parse("push", body)
+				}
+				if err != nil {
+					http.Error(w, err.Error(), http.StatusBadRequest)
+					return
+				}
+				w.WriteHeader(http.StatusAccepted)
+				io.WriteString(w, `{"outcome":"accepted"}`)
+			}))
+			go srv.Serve(ln)
+			defer srv.Close()
+			client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: senders}}
+			defer client.CloseIdleConnections()
+			unit := unitRate(b, b.TempDir())
+			before := cpuTime()
+			b.ResetTimer()
+			sendAll(b, client, p, "http://"+ln.Addr().String(), senders)
+			b.StopTimer()
+			rate := float64(b.N) / b.Elapsed().Seconds()
+			b.ReportMetric(rate/unit, "units")
+			b.ReportMetric(unit, "unit/s")
+			b.ReportMetric(rate, "deliveries/s")
+			b.ReportMetric(float64((cpuTime()-before).Microseconds())/float64(b.N), "cpu-µs/delivery")
+		})
+	}
 }
 
 // BenchmarkVerifyAndParse is what a delivery costs without HTTP and store.
