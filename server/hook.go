@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"docket/server/github"
 	"docket/store"
 	"docket/store/ci"
 )
@@ -35,11 +34,8 @@ type deliveredRun struct {
 // nothing, so nobody can use up a delivery's id.
 func (s *Server) hook(c echo.Context) error {
 	cfg := s.config()
-	ref := &refused{
-		event:    knownHeader(c.Request().Header, github.HeaderEvent),
-		delivery: knownHeader(c.Request().Header, github.HeaderDelivery),
-		bytes:    max(c.Request().ContentLength, 0),
-	}
+	ref := &refused{bytes: max(c.Request().ContentLength, 0)}
+	ref.event, ref.delivery = claimed(c.Request().Header)
 	m, err := s.receive(c, cfg, ref)
 	if err != nil {
 		return err
@@ -79,6 +75,7 @@ func (s *Server) hook(c echo.Context) error {
 // message is a delivery on its way through the checks.
 type message struct {
 	in       *ci.Integration
+	dialect  dialect
 	delivery ci.Delivery
 	header   http.Header
 	free     func() // gives the body's buffer back
@@ -90,15 +87,17 @@ func (s *Server) receive(c echo.Context, cfg *ci.Config, ref *refused) (*message
 	r, w := c.Request(), c.Response()
 	name := pathParam(c, "integration")
 	in := cfg.Integration(name)
-	if in == nil || !speaksGitHub(in) {
+	d, ok := dialectOf(in)
+	if !ok {
 		return nil, ref.because(refusedIntegration, ci.Errorf(ci.CodeNotFound, "no integration %q takes webhooks here; its name in the configuration is the last part of the address", clip(name)))
 	}
 	ref.integration = in.Name
+	ref.event, ref.delivery = d.known(r.Header)
 	if r.Method != http.MethodPost {
 		w.Header().Set(echo.HeaderAllow, http.MethodPost)
 		return nil, ref.because(refusedMethod, ci.Errorf(ci.CodeMethodNotAllowed, "a webhook is delivered by POST, not by %s", clip(r.Method)))
 	}
-	form, err := github.ContentType(r.Header)
+	form, err := d.contentType(r.Header)
 	if err != nil {
 		return nil, ref.because(refusedContentType, err)
 	}
@@ -110,23 +109,25 @@ func (s *Server) receive(c echo.Context, cfg *ci.Config, ref *refused) (*message
 		return nil, ref.because(refusedBody, err)
 	}
 	ref.bytes = int64(len(body))
-	secret, err := github.Verify(in.WebhookSecrets, r.Header, body)
+	secret, err := d.verify(in.WebhookSecrets, r.Header, body)
 	if err != nil {
 		free()
-		w.Header().Set(echo.HeaderWWWAuthenticate, github.HeaderSignature)
+		w.Header().Set(echo.HeaderWWWAuthenticate, d.challenge)
 		return nil, ref.because(refusedSignature, err)
 	}
-	d := ci.Delivery{Integration: in.Name, Header: keptHeaders(r.Header, form), Body: body, Secret: secret, ReceivedAt: s.now()}
-	return &message{in: in, delivery: d, header: r.Header, free: free}, nil
+	return &message{
+		in: in, dialect: d, header: r.Header, free: free,
+		delivery: ci.Delivery{Integration: in.Name, Header: d.headers(r.Header, form), Body: body, Secret: secret, ReceivedAt: s.now()},
+	}, nil
 }
 
 // open reads a message whose signature holds: its headers first, then its body.
 func (m *message) open(ref *refused) (e ci.Event, err error) {
 	d := &m.delivery
-	if d.Event, d.ID, err = github.Identify(m.header); err != nil {
+	if d.Event, d.ID, err = m.dialect.identify(m.header); err != nil {
 		return e, ref.because(refusedHeader, err)
 	}
-	if e, err = parse(m.header.Get(echo.HeaderContentType), d.Event, d.Body); err != nil {
+	if e, err = m.dialect.read(m.header.Get(echo.HeaderContentType), d.Event, d.Body); err != nil {
 		return e, ref.because(refusedJSON, err)
 	}
 	d.Installation = e.Installation
@@ -155,26 +156,14 @@ func (s *Server) answerDelivery(c echo.Context, cfg *ci.Config, a store.Accepted
 	return c.JSON(status, out)
 }
 
-// speaksGitHub reports whether an integration's webhooks are GitHub's.
-func speaksGitHub(in *ci.Integration) bool { return in.Provider == "" || in.Provider == "github" }
-
-// parse reads the payload out of the body and the event out of the payload.
-func parse(contentType, kind string, body []byte) (ci.Event, error) {
-	payload, err := github.Payload(contentType, body)
-	if err != nil {
-		return ci.Event{}, err
-	}
-	return github.Parse(kind, payload)
-}
-
-// keptHeaders returns the headers worth keeping beside a body: what kind of
-// text it is, and what the provider says about the hook. Signatures are not
-// kept: they would help to guess the secret. None is longer than an id may be.
-func keptHeaders(h http.Header, form bool) map[string]string {
+// headers returns the headers worth keeping beside a body: what kind of text it
+// is, and what the provider says about the hook. None is longer than an id may
+// be.
+func (d dialect) headers(h http.Header, form bool) map[string]string {
 	kept := make(map[string]string, 8)
 	for name, v := range h {
 		wanted := name == "User-Agent" || name == echo.HeaderContentType ||
-			len(kept) < 16 && len(name) < 64 && strings.HasPrefix(name, "X-Github-")
+			len(kept) < 16 && len(name) < 64 && d.keeps(name)
 		if wanted && len(v) == 1 && ci.PrintableHeader(v[0]) {
 			kept[name] = v[0]
 		}

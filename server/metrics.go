@@ -68,8 +68,9 @@ func (m *metrics) delivery(integration, kind, outcome string) {
 func eventLabels() []string {
 	return []string{
 		"check_run", "check_suite", "create", "delete", "fork", "installation", "installation_repositories",
-		"issue_comment", "issues", "merge_group", "ping", "pull_request", "pull_request_review", "push",
-		"release", "repository", "repository_dispatch", "schedule", "status", "workflow_dispatch", "workflow_run",
+		"issue_comment", "issues", "merge_group", "package", "ping", "pull_request", "pull_request_approved",
+		"pull_request_comment", "pull_request_rejected", "pull_request_review", "push", "release", "repository",
+		"repository_dispatch", "schedule", "status", "wiki", "workflow_dispatch", "workflow_run",
 	}
 }
 

@@ -110,14 +110,15 @@ func (s *Server) replay(c echo.Context, id ci.ReceiptID, key, said string) (rec 
 func (s *Server) judgeAgain(id ci.ReceiptID, rec ci.Receipt) (verdict, error) {
 	cfg := s.config()
 	in := cfg.Integration(id.Integration)
-	if in == nil {
+	d, ok := dialectOf(in)
+	if !ok {
 		return verdict{}, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
 	}
 	header, body, err := s.store.ReceiptBody(id)
 	if err != nil {
 		return verdict{}, err
 	}
-	e, err := parse(header[echo.HeaderContentType], rec.Event, body)
+	e, err := d.read(header[echo.HeaderContentType], rec.Event, body)
 	if err != nil {
 		return verdict{}, err
 	}

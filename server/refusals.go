@@ -2,7 +2,6 @@ package server
 
 import (
 	"errors"
-	"net/http"
 	"sync"
 
 	"github.com/labstack/echo/v4"
@@ -116,13 +115,4 @@ func (s *Server) listRefusals(c echo.Context) error {
 		return err
 	}
 	return listing(c, "refusals", s.refusals.last(p.Limit), "")
-}
-
-// knownHeader returns a header for logs and lists: its one printable value, else "".
-func knownHeader(h http.Header, name string) string {
-	v := h.Values(name)
-	if len(v) != 1 || !ci.PrintableHeader(v[0]) {
-		return ""
-	}
-	return v[0]
 }

@@ -33,7 +33,7 @@ func (r Refusal) Advice() string {
 	case "signature":
 		return "The secret at the provider is not one of webhook_secrets, or something in between changes the body: paste the configured secret at the provider, then redeliver."
 	case "header":
-		return "A header that every delivery has is missing or unprintable: let the proxy in between pass X-GitHub-Event and X-GitHub-Delivery on."
+		return "A header that every delivery has is missing, unprintable or changed: let the proxy in between pass X-GitHub-Event and X-GitHub-Delivery on, or X-Gitea-Event and X-Gitea-Delivery."
 	case "json":
 		return "The payload is not JSON although its signature holds: choose application/json at the provider."
 	case "installation":

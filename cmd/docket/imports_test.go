@@ -17,11 +17,12 @@ var mayImport = map[string][]string{
 	"docket/scheduler/runner":   {"docket/store/ci"},
 	"docket/server/payload":     {"docket/store/ci"},
 	"docket/server/github":      {"docket/store/ci", "docket/server/payload"},
+	"docket/server/gitea":       {"docket/store/ci", "docket/server/payload"},
 	"docket/web":                {"docket/store/ci"},
 	"docket/scheduler":          {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/scheduler/runner"},
 	"docket/dispatcher":         {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
 	"docket/dispatcher/forge":   {"docket/store/ci"},
-	"docket/server":             {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/github", "docket/server/payload", "docket/web"},
+	"docket/server":             {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/server/payload", "docket/web"},
 	"docket/cmd/docket":         nil, // everything
 }
 

@@ -35,3 +35,9 @@ func Identify(header http.Header) (event, delivery string, err error) {
 	delivery, err = payload.Header(header, HeaderDelivery)
 	return event, delivery, err
 }
+
+// Known returns the kind and the id that an unverified delivery claims, for
+// logs and lists: "" for what is not printable or not there.
+func Known(header http.Header) (event, delivery string) {
+	return payload.Claimed(header, HeaderEvent), payload.Claimed(header, HeaderDelivery)
+}

@@ -21,3 +21,14 @@ func Header(h http.Header, name string) (string, error) {
 	}
 	return v[0], nil
 }
+
+// Claimed returns the first of some headers that has one printable value, of a
+// delivery that nobody has verified; "" for none.
+func Claimed(h http.Header, names ...string) string {
+	for _, name := range names {
+		if v := h.Values(name); len(v) == 1 && ci.PrintableHeader(v[0]) {
+			return v[0]
+		}
+	}
+	return ""
+}

@@ -141,6 +141,16 @@ func (r *Reader) Text(name string, v *string) {
 	*v = r.Unquote()
 }
 
+// TextIn reads an object's field into *v where its key is the wanted one, and
+// skips any other.
+func (r *Reader) TextIn(key, wanted, name string, v *string) {
+	if key == wanted {
+		r.Text(name, v)
+		return
+	}
+	r.Skip()
+}
+
 // Bool reads a boolean into *v; null is false.
 func (r *Reader) Bool(name string, v *bool) {
 	*v = false
@@ -163,7 +173,7 @@ func (r *Reader) Skip() string {
 	case c == '{':
 		r.Object("", func(string) { r.Skip() })
 	case c == '[':
-		r.array()
+		r.array(func() { r.Skip() })
 	case c == '"':
 		r.quoted()
 	case c == 't':
@@ -183,7 +193,19 @@ func (r *Reader) Skip() string {
 	return r.text[start:r.at]
 }
 
-func (r *Reader) array() {
+// List reads an array and calls each at each of its values, which it must
+// read. Where there is something else that is skipped and noted under name;
+// null counts as absent.
+func (r *Reader) List(name string, each func()) bool {
+	if r.Next() != '[' {
+		r.other(name)
+		return false
+	}
+	r.array(each)
+	return true
+}
+
+func (r *Reader) array(each func()) {
 	if !r.enter() {
 		return
 	}
@@ -193,7 +215,7 @@ func (r *Reader) array() {
 		return
 	}
 	for r.Err == nil {
-		r.Skip()
+		each()
 		switch r.Next() {
 		case ',':
 			r.at++
