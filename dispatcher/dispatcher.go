@@ -1,5 +1,5 @@
 // Package dispatcher tells the world how runs went: it carries the store's
-// outbox to GitHub, to webhooks and to Slack.
+// outbox to GitHub and Gitea, to webhooks and to Slack.
 //
 // It delivers at least once. An attempt is on disk before its request leaves,
 // its outcome after the answer; whatever lies between, a kill or a time-out,
@@ -100,6 +100,7 @@ func New(o Options) *Dispatcher {
 	}
 	d.adapters = map[string]Adapter{
 		ci.OutboxGitHubStatus: &GitHub{Client: d.client, Config: o.Config, Repository: currentRepository(o.Store), Now: d.now, Agent: agent},
+		ci.OutboxGiteaStatus:  &Gitea{Client: d.client, Config: o.Config, Repository: currentRepository(o.Store), Now: d.now, Agent: agent},
 		ci.OutboxWebhook:      &Webhook{Client: d.client, Config: o.Config, Now: d.now, Agent: agent},
 		ci.OutboxSlack:        &Slack{Client: d.client, Config: o.Config, Now: d.now, Agent: agent},
 	}

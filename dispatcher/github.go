@@ -23,8 +23,7 @@ const (
 	maxContext     = 255
 )
 
-// GitHub puts commit statuses on GitHub, on GitHub Enterprise Server and on
-// what speaks the same call (Gitea, Forgejo).
+// GitHub puts commit statuses on GitHub and on GitHub Enterprise Server.
 //
 // See judgeGitHub for what becomes of each answer.
 type GitHub struct {
