@@ -10,6 +10,7 @@ import (
 // body is all that docket reads of a payload, whatever its event. Its strings
 // share the payload's memory: what is kept is cloned.
 type body struct {
+	event                  string
 	action, sender, pusher string
 	repository             repository
 	installation           payload.ID
@@ -19,12 +20,27 @@ type body struct {
 	pull                   pull
 	// What tells a review's or a comment's payload from a pull request's.
 	review, comment, thread bool
+	own
+}
+
+// own is what only some events have.
+type own struct {
+	created, forced bool
+	commits         commits
+	label           string
+	changes         changes
+	group           mergeGroup
+	check           check
+	release         release
+	branch, refType string
+	repositories    []string
 }
 
 type repository struct {
-	id       payload.ID
-	fullName string
-	pushedAt int64
+	id            payload.ID
+	fullName      string
+	defaultBranch string
+	pushedAt      int64
 }
 
 func (r *repository) named() ci.Repository {
@@ -37,12 +53,13 @@ type headCommit struct {
 }
 
 type pull struct {
-	there      bool
-	number     payload.ID
-	title      string
-	draft      bool
-	updatedAt  int64
-	head, base end
+	there         bool
+	number        payload.ID
+	title         string
+	draft, merged bool
+	labels        []string
+	updatedAt     int64
+	head, base    end
 }
 
 // end is one end of a pull request. The repository of a deleted fork is null.
@@ -112,9 +129,74 @@ func (b *body) read(r *payload.Reader) {
 			b.thread = r.Next() == '{'
 			r.Skip()
 		default:
-			r.Skip()
+			b.readOwn(r, key)
 		}
 	})
+}
+
+// readOwn reads what the delivery's kind of event has and others do not.
+func (b *body) readOwn(r *payload.Reader, key string) {
+	switch b.event {
+	case ci.EventPush:
+		switch key {
+		case "created":
+			r.Bool(key, &b.created)
+			return
+		case "forced":
+			r.Bool(key, &b.forced)
+			return
+		case "commits":
+			b.commits.read(r)
+			return
+		}
+	case ci.EventPullRequest:
+		switch key {
+		case "label":
+			b.label = ""
+			r.Object(key, func(k string) { r.TextIn(k, "name", "label.name", &b.label) })
+			return
+		case "changes":
+			b.changes.read(r)
+			return
+		}
+	case ci.EventRepository:
+		if key == "changes" {
+			b.changes.read(r)
+			return
+		}
+	case ci.EventMergeGroup:
+		if key == "merge_group" {
+			b.group.read(r)
+			return
+		}
+	case ci.EventCheckRun, ci.EventCheckSuite:
+		if key == b.event {
+			b.check.read(r, key)
+			return
+		}
+	case ci.EventRelease:
+		if key == "release" {
+			b.release.read(r)
+			return
+		}
+	case ci.EventRepositoryDispatch:
+		if key == "branch" {
+			r.Text(key, &b.branch)
+			return
+		}
+	case ci.EventCreate, ci.EventDelete:
+		if key == "ref_type" {
+			r.Text(key, &b.refType)
+			return
+		}
+	case ci.EventInstallation, ci.EventInstallationRepos:
+		switch key {
+		case "repositories", "repositories_added", "repositories_removed":
+			b.readRepositories(r, key)
+			return
+		}
+	}
+	r.Skip()
 }
 
 func (v *repository) read(r *payload.Reader, name string) {
@@ -125,6 +207,8 @@ func (v *repository) read(r *payload.Reader, name string) {
 			v.id.Read(r)
 		case "full_name":
 			r.Text(name+".full_name", &v.fullName)
+		case "default_branch":
+			r.Text(name+".default_branch", &v.defaultBranch)
 		case "pushed_at":
 			v.pushedAt = r.Instant()
 		default:
@@ -159,6 +243,10 @@ func (v *pull) read(r *payload.Reader, name string) {
 			r.Text("pull_request.title", &v.title)
 		case "draft":
 			r.Bool("pull_request.draft", &v.draft)
+		case "merged":
+			r.Bool("pull_request.merged", &v.merged)
+		case "labels":
+			v.labels = readLabels(r)
 		case "updated_at":
 			v.updatedAt = r.Instant()
 		case "head":

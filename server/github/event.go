@@ -20,7 +20,7 @@ func Parse(event string, text []byte) (ci.Event, error) {
 	if !utf8.Valid(text) {
 		return ci.Event{}, provider().NotUTF8()
 	}
-	var p body
+	p := body{event: event}
 	r := provider().Reader(string(text))
 	p.read(&r)
 	r.End()
@@ -48,6 +48,20 @@ func Parse(event string, text []byte) (ci.Event, error) {
 		p.push(&e)
 	case ci.EventPullRequest:
 		p.pullRequest(&e)
+	case ci.EventMergeGroup:
+		p.mergeGroup(&e)
+	case ci.EventCreate, ci.EventDelete:
+		p.refNamed(&e)
+	case ci.EventCheckRun, ci.EventCheckSuite:
+		p.checks(&e)
+	case ci.EventRelease:
+		p.released(&e)
+	case ci.EventRepositoryDispatch:
+		p.dispatched(&e)
+	case ci.EventRepository:
+		p.repositoryChanged(&e)
+	case ci.EventInstallation, ci.EventInstallationRepos:
+		e.Repositories = p.repositories
 	}
 	return e, nil
 }

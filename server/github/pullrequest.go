@@ -30,8 +30,12 @@ func (b *body) pullRequest(e *ci.Event) {
 		Head:     branch(e, "head", pr.head.ref),
 		HeadRepo: pr.head.repo.named(),
 		// Only ids decide what is a fork: names change hands.
-		Fork:  base <= 0 || base != pr.head.repo.id.N,
-		Draft: pr.draft,
+		Fork:    base <= 0 || base != pr.head.repo.id.N,
+		Draft:   pr.draft,
+		Labels:  pr.labels,
+		Label:   strings.Clone(payload.Clip(b.label, maxLabel)),
+		Rebased: b.changes.base,
+		Merged:  pr.merged,
 	}
 	if base > 0 && base != e.Repository.ID {
 		problem(e, "the pull request's base is in another repository (id %d) than the one that the delivery is about", base)
@@ -65,4 +69,22 @@ func branch(e *ci.Event, which, name string) string {
 		return ""
 	}
 	return strings.Clone(name)
+}
+
+// Bounds of what is kept of a pull request's labels. GitHub's are 100 labels
+// of 50 characters.
+const (
+	maxLabels = 100
+	maxLabel  = 200
+)
+
+func readLabels(r *payload.Reader) (labels []string) {
+	r.List("pull_request.labels", func() {
+		var name string
+		r.Object("pull_request.labels", func(key string) { r.TextIn(key, "name", "pull_request.labels.name", &name) })
+		if name != "" && len(labels) < maxLabels {
+			labels = append(labels, strings.Clone(payload.Clip(name, maxLabel)))
+		}
+	})
+	return labels
 }

@@ -38,6 +38,9 @@ func (b *body) push(e *ci.Event) {
 	default:
 		problem(e, "the push's commit (after) %q is not 40 or 64 lower-case hex digits", payload.Clip(b.after, 80))
 	}
+	if e.Branch != "" && !e.Deleted && !b.created && !b.forced && e.Before != "" {
+		e.Changed = b.commits.changed()
+	}
 	e.Message = payload.FirstLine(b.head.message)
 	e.PushedAt = b.repository.pushedAt
 	if e.PushedAt == 0 {

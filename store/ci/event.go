@@ -53,6 +53,10 @@ type Event struct {
 	Changed *Changed
 	// Check is the check that a person asked to be run again.
 	Check *Check
+	// Draft: the release is not published yet, and its tag may not exist.
+	Draft bool
+	// Edited is what an edit of the repository changed, in words.
+	Edited []string
 	// RenamedFrom is what the repository was called before, owner/name.
 	RenamedFrom string
 	// Repositories are those that an installation event is about, owner/name.

@@ -13,6 +13,7 @@ const (
 	CauseRerun    = "rerun"
 	CauseReplay   = "replay"
 	CauseSchedule = "schedule"
+	CauseRecovery = "recovery" // a head that no delivery told of
 )
 
 // Run is one piece of work at one exact commit. In JSON it is what the API
