@@ -165,10 +165,11 @@ func (s *Scheduler) secrets(r *ci.Run, spec *ci.Spec) (map[string]ci.Secret, err
 
 // event returns the payload of the delivery behind a run, nil if there is none.
 func (s *Scheduler) event(r *ci.Run) ([]byte, error) {
-	if r.Cause.Receipt == "" {
+	_, receipt := r.Told()
+	if receipt == "" {
 		return nil, nil
 	}
-	id, err := ci.ParseReceiptID(r.Cause.Receipt)
+	id, err := ci.ParseReceiptID(receipt)
 	if err != nil {
 		return nil, err
 	}

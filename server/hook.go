@@ -46,7 +46,7 @@ func (s *Server) hook(c echo.Context) error {
 	}
 	v, err := s.judge(cfg, m.in, &event, m.delivery.ReceiptID())
 	switch {
-	case err != nil && v.installation:
+	case err != nil && v.Installation:
 		return ref.because(refusedInstallation, err)
 	case ci.CodeOf(err) == ci.CodeForbidden:
 		return ref.because(refusedRepository, err)
@@ -56,8 +56,8 @@ func (s *Server) hook(c echo.Context) error {
 	// Who hangs up now does not decide what is written: the commit is under
 	// way, and the body must not be reused before it is done.
 	a, err := s.store.Accept(context.WithoutCancel(c.Request().Context()), store.Acceptance{
-		Delivery: m.delivery, Event: event, Reason: v.reason, Drafts: v.drafts,
-		Projects: v.pin, Cancels: v.cancels, RefuseReplay: v.refuseReplay,
+		Delivery: m.delivery, Event: event, Reason: v.Reason, Drafts: v.Drafts, Reruns: v.Reruns,
+		Projects: v.Pin, Cancels: v.Cancels, RefuseReplay: v.RefuseReplay,
 	})
 	switch ci.CodeOf(err) {
 	case "":

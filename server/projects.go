@@ -5,6 +5,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"docket/scheduler/pipeline"
 	"docket/store/ci"
 )
 
@@ -39,7 +40,7 @@ func (s *Server) publicProject(p *ci.Project, pin ci.Repository) (project, error
 		Name:          p.Name,
 		Integration:   p.Integration,
 		Repository:    p.Repository,
-		RepositoryID:  repositoryID(p, pin),
+		RepositoryID:  pipeline.RepositoryID(p, pin),
 		PinnedName:    pin.FullName,
 		DefaultBranch: p.DefaultBranch,
 		Inputs:        []ci.Input{},

@@ -6,6 +6,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"docket/scheduler/pipeline"
 	"docket/store"
 	"docket/store/ci"
 )
@@ -102,32 +103,32 @@ func (s *Server) replay(c echo.Context, id ci.ReceiptID, key, said string) (rec 
 	if err != nil {
 		return rec, false, err
 	}
-	return s.store.Replay(c.Request().Context(), store.Replay{ID: id, Key: key, By: by(c), Reason: v.reason, Said: said, Drafts: v.drafts})
+	return s.store.Replay(c.Request().Context(), store.Replay{ID: id, Key: key, By: by(c), Reason: v.Reason, Said: said, Drafts: v.Drafts, Reruns: v.Reruns})
 }
 
 // judgeAgain judges a receipt's stored bytes. CodeConflict: the configuration
 // has no place for it any more.
-func (s *Server) judgeAgain(id ci.ReceiptID, rec ci.Receipt) (verdict, error) {
+func (s *Server) judgeAgain(id ci.ReceiptID, rec ci.Receipt) (pipeline.Judgement, error) {
 	cfg := s.config()
 	in := cfg.Integration(id.Integration)
 	d, ok := dialectOf(in)
 	if !ok {
-		return verdict{}, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
+		return pipeline.Judgement{}, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
 	}
 	header, body, err := s.store.ReceiptBody(id)
 	if err != nil {
-		return verdict{}, err
+		return pipeline.Judgement{}, err
 	}
 	e, err := d.read(header[echo.HeaderContentType], rec.Event, body)
 	if err != nil {
-		return verdict{}, err
+		return pipeline.Judgement{}, err
 	}
 	v, err := s.judge(cfg, in, &e, id)
 	if ci.CodeOf(err) == ci.CodeForbidden {
-		return verdict{}, ci.Wrap(ci.CodeConflict, err, "%s", ci.MessageOf(err))
+		return pipeline.Judgement{}, ci.Wrap(ci.CodeConflict, err, "%s", ci.MessageOf(err))
 	}
-	for i := range v.drafts {
-		v.drafts[i].Cause.Kind = ci.CauseReplay
+	for i := range v.Drafts {
+		v.Drafts[i].Cause.Kind = ci.CauseReplay
 	}
 	return v, err
 }

@@ -17,20 +17,13 @@ const maxVerdicts = 50
 type Acceptance struct {
 	Delivery ci.Delivery
 	Event    ci.Event
-	Reason   string     // why it starts nothing, where Drafts is empty
-	Drafts   []ci.Draft // the runs it starts
-	Projects []string   // the configured projects of its repository: pinned to its id if they are not yet
-	Cancels  []Cancel   // pending runs that it ends
+	Reason   string      // why it starts nothing, where no run comes of Drafts and Reruns
+	Drafts   []ci.Draft  // the runs it starts
+	Reruns   []ci.Rerun  // the runs it repeats
+	Projects []string    // the configured projects of its repository: pinned to its id if they are not yet
+	Cancels  []ci.Cancel // pending runs that it ends
 	// RefuseReplay refuses known bytes under a new delivery id.
 	RefuseReplay bool
-}
-
-// Cancel ends what is pending in a scope (see ci.Internal).
-type Cancel struct {
-	Project string
-	Scope   string
-	Ref     string // full
-	Reason  string
 }
 
 // Accepted is the answer to an Acceptance, true from before it was given.
@@ -132,12 +125,16 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	}
 	out.Receipt = p.receipt
 	body := p.json
-	if twin != "" {
-		out.Receipt.Twin = twin
-		body = mustJSON(out.Receipt)
-	}
-	if out.Runs, out.Receipt.Runs, err = t.createRuns(p.runs); err != nil {
+	var v ci.Verdict
+	if out.Runs, out.Receipt.Runs, v, err = t.start(a, p); err != nil {
 		return out, err
+	}
+	if twin != "" || v != p.receipt.Verdicts[0] {
+		out.Receipt.Twin, out.Receipt.Outcome, out.Receipt.Reason = twin, v.Outcome, v.Reason
+		out.Receipt.Verdicts = []ci.Verdict{v}
+		rec := out.Receipt
+		rec.Runs = nil // the record has them apart
+		body = mustJSON(rec)
 	}
 	key := be64(seq)
 	record, err := encodeReceipt(p.receipt.ID, out.Receipt.Outcome, out.Receipt.Runs, body)
@@ -156,7 +153,7 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if err := t.put(bucketDigests, p.digest, key); err != nil {
 		return out, err
 	}
-	return out, t.cancelScopes(a.Cancels, p.receipt.ID)
+	return out, t.cancelWaiting(a.Cancels, p.receipt.ID)
 }
 
 // acceptAgain answers a delivery that is on record.
@@ -189,15 +186,39 @@ func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted
 	if err := t.pin(a); err != nil {
 		return out, err
 	}
-	rec.Outcome, rec.Reason = p.receipt.Outcome, p.receipt.Reason
-	addVerdict(rec, p.receipt.Verdicts[0])
-	if out.Runs, rec.Runs, err = t.createRuns(p.runs); err != nil {
+	var v ci.Verdict
+	if out.Runs, rec.Runs, v, err = t.start(a, p); err != nil {
 		return out, err
 	}
+	rec.Outcome, rec.Reason = v.Outcome, v.Reason
+	addVerdict(rec, v)
 	out.Duplicate = len(out.Runs) == 0
 	// What a deletion ends was ended when it first came. What waits now may
 	// belong to a ref that was made anew since.
 	return out, t.putReceipt(key, rec)
+}
+
+// start makes the runs of a delivery and says what became of it.
+func (t *tx) start(a *Acceptance, p *acceptance) (runs []ci.Run, ids []string, v ci.Verdict, err error) {
+	v = p.receipt.Verdicts[0]
+	if runs, ids, err = t.createRuns(p.runs); err != nil {
+		return nil, nil, v, err
+	}
+	again, why, err := t.repeat(a.Reruns)
+	if err != nil {
+		return nil, nil, v, err
+	}
+	for _, r := range again {
+		runs, ids = append(runs, r), append(ids, r.ID)
+	}
+	v.Outcome, v.Reason = ci.Accepted, ""
+	if len(ids) == 0 {
+		v.Outcome, v.Reason = ci.Ignored, a.Reason
+		if why != "" {
+			v.Reason = why
+		}
+	}
+	return runs, ids, v, nil
 }
 
 func addVerdict(rec *ci.Receipt, v ci.Verdict) {
@@ -268,41 +289,4 @@ func (t *tx) recentMove(r *ci.Run, kind byte, name string) (string, error) {
 		k, v = c.Prev()
 	}
 	return "", nil
-}
-
-// cancelScopes ends the pending runs of deleted refs.
-func (t *tx) cancelScopes(list []Cancel, receipt string) error {
-	for _, c := range list {
-		branch, _ := ci.SplitRef(c.Ref)
-		if branch == "" {
-			continue
-		}
-		hash := scopeHash(c.Scope)
-		moves, err := t.alive(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash && hash != 0 })
-		if err != nil {
-			return err
-		}
-		for _, m := range moves {
-			r, err := t.run(ci.RunID(c.Project, m.number))
-			if err != nil {
-				return err
-			}
-			if !r.State.Pending() {
-				continue
-			}
-			if err := t.moveRun(&r, ci.Cancelled, c.Reason); err != nil {
-				return err
-			}
-			if err := t.decide(ci.Decision{
-				Kind: ci.DecisionCancelled, Run: r.ID, Receipt: receipt, Project: r.Project,
-				By: ci.By{Kind: ci.ByServer, Name: "delivery"}, Reason: c.Reason,
-			}); err != nil {
-				return err
-			}
-		}
-		if err := t.noteDeletion(c.Project, branch); err != nil {
-			return err
-		}
-	}
-	return nil
 }

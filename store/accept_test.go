@@ -273,8 +273,8 @@ func TestAccept_RefusesAReplay(t *testing.T) {
 func deleted(id, branch string) store.Acceptance {
 	return pushed(id, "api", branch, 0, 0, ignored("branch deleted"), func(a *store.Acceptance) {
 		a.Event.Deleted = true
-		a.Cancels = []store.Cancel{{
-			Project: "api", Scope: scopeOf("api", branch), Ref: "refs/heads/" + branch, Reason: "branch " + branch + " was deleted",
+		a.Cancels = []ci.Cancel{{
+			Project: "api", Scope: scopeOf("api", branch), Ref: "refs/heads/" + branch, Deleted: true, Reason: "branch " + branch + " was deleted",
 		}}
 	})
 }

@@ -12,9 +12,10 @@ type Replay struct {
 	ID     ci.ReceiptID
 	Key    string // idempotency key, may be ""
 	By     ci.By
-	Reason string     // why it starts nothing, where Drafts is empty
+	Reason string     // why it starts nothing, where no run comes of Drafts and Reruns
 	Said   string     // what somebody says about why, for the record
 	Drafts []ci.Draft // with Cause.Kind CauseReplay
+	Reruns []ci.Rerun
 }
 
 // Replay writes the new judgement and its runs; the same key answers the same.
@@ -42,12 +43,22 @@ func (s *Store) Replay(ctx context.Context, r Replay) (rec ci.Receipt, replayed 
 		if err != nil {
 			return err
 		}
+		again, why, err := t.repeat(r.Reruns)
+		if err != nil {
+			return err
+		}
+		for _, run := range again {
+			ids = append(ids, run.ID)
+		}
 		v := ci.Verdict{At: now, Outcome: ci.Ignored, Reason: r.Reason}
+		if why != "" {
+			v.Reason = why
+		}
 		if len(ids) > 0 {
 			v.Outcome, v.Reason = ci.Accepted, "replayed by "+r.By.Name
 			rec.Outcome, rec.Reason = ci.Accepted, ""
 		} else if len(rec.Runs) == 0 {
-			rec.Reason = r.Reason
+			rec.Reason = v.Reason
 		}
 		rec.Runs = append(rec.Runs, ids...)
 		addVerdict(&rec, v)

@@ -209,7 +209,7 @@ func (s *Store) Rerun(ctx context.Context, a Action) (run ci.Run, replayed bool,
 			run, err = t.run(rec.Run)
 			return err
 		}
-		n, err := t.rerunOf(a)
+		n, err := t.rerunOf(a.Run, ci.Cause{Actor: a.By.Name, Reason: a.Reason})
 		if err != nil {
 			return err
 		}
@@ -228,8 +228,10 @@ func (s *Store) Rerun(ctx context.Context, a Action) (run ci.Run, replayed bool,
 	return run, replayed, err
 }
 
-func (t *tx) rerunOf(a Action) (*newRun, error) {
-	old, err := t.run(a.Run)
+// rerunOf repeats a run. cause says who asks and why, and which delivery did
+// where one did.
+func (t *tx) rerunOf(id string, cause ci.Cause) (*newRun, error) {
+	old, err := t.run(id)
 	if err != nil {
 		return nil, err
 	}
@@ -243,12 +245,16 @@ func (t *tx) rerunOf(a Action) (*newRun, error) {
 	if old.Source.Commit == "" || len(spec.Steps) == 0 {
 		return nil, ci.Errorf(ci.CodeConflict, "run %s ended before it had a commit and steps, so there is nothing to repeat; start a new run instead", old.ID)
 	}
+	origin := old.Internal.Origin
+	if cause.Receipt == "" {
+		cause.Receipt, cause.Event, cause.Action = old.Cause.Receipt, old.Cause.Event, old.Cause.Action
+	} else if origin == nil {
+		origin = &ci.Origin{Receipt: old.Cause.Receipt, Event: old.Cause.Event}
+	}
+	cause.Kind, cause.Run = ci.CauseRerun, old.ID
 	d := ci.Draft{
 		Project: old.Project, Integration: old.Internal.Integration, State: ci.Queued,
-		Cause: ci.Cause{
-			Kind: ci.CauseRerun, Run: old.ID, Receipt: old.Cause.Receipt, Event: old.Cause.Event,
-			Action: old.Cause.Action, Actor: a.By.Name, Reason: a.Reason,
-		},
+		Cause: cause, Origin: origin,
 		Source: old.Source, Fork: old.Fork, Inputs: old.Inputs, Context: old.Internal.Context, Title: old.Internal.Title,
 	}
 	if old.Fork {

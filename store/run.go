@@ -25,7 +25,7 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		State: d.State, Cause: d.Cause, Source: d.Source, Fork: d.Fork, Spec: digest,
 		Inputs: d.Inputs, CreatedAt: now, Project: d.Project,
 		Internal: ci.Internal{
-			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title,
+			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title, Origin: d.Origin,
 		},
 	}
 	if d.Job != nil {
@@ -35,8 +35,8 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		}
 		r.Internal.Job = &job
 	}
-	r.Internal.Head = r.Source.Branch != "" && r.Source.PullRequest == nil &&
-		(r.Cause.Kind == ci.CauseDelivery || d.Job != nil && d.Job.Resolve)
+	r.Internal.Head = r.Source.Branch != "" && r.Source.PullRequest == nil && r.Cause.Event != ci.EventMergeGroup &&
+		(r.Cause.Kind == ci.CauseDelivery || r.Cause.Kind == ci.CauseRecovery || d.Job != nil && d.Job.Resolve)
 	r.Steps = pendingSteps(spec)
 	n := &newRun{run: r, spec: spec, digest: digest, json: mustJSON(r), policy: d.Supersede}
 	if lane, ok := runLane(&r, spec); ok && r.State != ci.Preparing {
@@ -207,10 +207,14 @@ func endSteps(r *ci.Run) {
 	}
 }
 
-// fromProvider reports whether a signed delivery says what the run's commit
-// is and whose, be it for the first time or again.
+// fromProvider reports whether the provider says what the run's commit is and
+// whose, in a signed delivery, be it for the first time or again, or when asked.
 func fromProvider(r *ci.Run) bool {
-	return r.Cause.Kind == ci.CauseDelivery || r.Cause.Kind == ci.CauseReplay
+	switch r.Cause.Kind {
+	case ci.CauseDelivery, ci.CauseReplay, ci.CauseRecovery:
+		return true
+	}
+	return false
 }
 
 // changeRun runs fn on a run in a write; fn changes it through t.

@@ -53,10 +53,50 @@ func reporter(in *ci.Integration) string {
 }
 
 // Compile freezes the run that an event starts once Match says yes. It is
-// Queued; a fork's is Held; where a tag is to be peeled or the pipeline file
-// to be read it is Preparing, and afterwards Held if Fork is set. Declared
-// inputs have their defaults.
+// Queued; a fork's is Held; where a ref is to be resolved, a tag to be peeled,
+// git to be asked for the changed files or the pipeline file to be read it is
+// Preparing, and afterwards Held if Fork is set. Declared inputs have their
+// defaults.
 func Compile(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string) ci.Draft {
+	return compile(cfg, p, e, receipt, match(p, e))
+}
+
+func compile(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string, m matched) ci.Draft {
+	d := eventDraft(cfg, p, e, receipt)
+	job := ci.Job{Resolve: e.Peel || e.Resolve, Pipeline: p.Pipeline}
+	if m.ask {
+		job.Paths, job.PathsKey, job.OnSkip = &m.paths, m.key, p.OnSkip
+	}
+	switch {
+	case job != ci.Job{}:
+		d.State, d.Job = ci.Preparing, &job
+	case d.Fork:
+		d.State = ci.Held
+	}
+	return d
+}
+
+// compileSkip freezes what says that a filter keeps an event's run from
+// running; see ci.Draft.
+func compileSkip(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string, m matched) ci.Draft {
+	d := eventDraft(cfg, p, e, receipt)
+	d.State, d.Skip, d.Reason, d.Scope = ci.Cancelled, true, Skipped(m.reason), ""
+	return d
+}
+
+// Skipped is the reason of a run that a filter keeps from running.
+func Skipped(reason string) string { return "skipped: " + reason }
+
+// CompileHead freezes the run of a head that no delivery told of: e is the
+// push or the pull request that would have told of it. The run has the scope,
+// the context and the rules for forks of that event's.
+func CompileHead(cfg *ci.Config, p *ci.Project, e *ci.Event) ci.Draft {
+	d := Compile(cfg, p, e, "")
+	d.Cause.Kind = ci.CauseRecovery
+	return d
+}
+
+func eventDraft(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string) ci.Draft {
 	d := draft(cfg, p)
 	d.Cause = ci.Cause{Kind: ci.CauseDelivery, Receipt: receipt, Event: e.Kind, Action: e.Action, Actor: e.Actor}
 	d.Source = ci.Source{
@@ -81,13 +121,17 @@ func Compile(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string) ci.Draf
 	d.Context = ci.StatusContext(p.Name, e.Kind)
 	d.Scope = Scope(p.Name, e)
 	d.Title = title(e.Message)
-	switch {
-	case e.Peel || p.Pipeline != "":
-		d.State, d.Job = ci.Preparing, &ci.Job{Resolve: e.Peel, Pipeline: p.Pipeline}
-	case d.Fork:
-		d.State = ci.Held
-	}
+	d.Group = group(p, d.Source.Ref)
 	return d
+}
+
+// group returns the concurrency group of a project's runs of a ref. No part
+// holds a space but the last, so no two groups are one text.
+func group(p *ci.Project, ref string) string {
+	if p.Concurrency.Group == "" || !p.Concurrency.PerRef {
+		return p.Concurrency.Group
+	}
+	return p.Concurrency.Group + " " + p.Name + " " + ref
 }
 
 // CompileRequest freezes the run that a normalized request asks for. It is
@@ -107,9 +151,29 @@ func CompileRequest(cfg *ci.Config, p *ci.Project, n Normalized, by ci.By) ci.Dr
 	d.Inputs = inputs(p, n.Inputs)
 	d.Context = ci.StatusContext(p.Name, ci.EventManual)
 	d.Title = title(n.Reason)
+	d.Group = group(p, d.Source.Ref)
 	if n.Commit == "" || p.Pipeline != "" {
 		d.State, d.Job = ci.Preparing, &ci.Job{Resolve: n.Commit == "", Pipeline: p.Pipeline}
 	}
+	return d
+}
+
+// CompileSchedule freezes the run of a schedule's slot, which is named by its
+// local time and zone. It is Preparing, since the branch has to be resolved,
+// and no other run supersedes it.
+func CompileSchedule(cfg *ci.Config, p *ci.Project, s ci.Schedule, slot string) ci.Draft {
+	d := draft(cfg, p)
+	branch := s.Branch
+	if branch == "" {
+		branch = p.DefaultBranch
+	}
+	d.State, d.Job = ci.Preparing, &ci.Job{Resolve: true, Pipeline: p.Pipeline}
+	d.Cause = ci.Cause{Kind: ci.CauseSchedule, Event: ci.EventSchedule, Slot: slot}
+	d.Source = ci.Source{Repository: p.Repository, RepositoryID: p.RepositoryID, Ref: "refs/heads/" + branch, Branch: branch}
+	d.Inputs = inputs(p, nil)
+	d.Context = ci.StatusContext(p.Name, ci.EventSchedule)
+	d.Title = title("schedule " + s.Cron)
+	d.Group = group(p, d.Source.Ref)
 	return d
 }
 
@@ -120,6 +184,7 @@ func draft(cfg *ci.Config, p *ci.Project) ci.Draft {
 		State:       ci.Queued,
 		Spec:        SpecOf(cfg, p),
 		Supersede:   p.Supersede,
+		HoldFor:     p.HoldTimeout,
 	}
 	if d.Supersede == "" {
 		d.Supersede = ci.SupersedePending

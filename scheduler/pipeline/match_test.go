@@ -38,6 +38,27 @@ func with(e *ci.Event, change func(e *ci.Event)) *ci.Event {
 	return e
 }
 
+func mergeGroup(action, base string) *ci.Event {
+	return &ci.Event{
+		Kind: ci.EventMergeGroup, Action: action, Actor: "octocat", Repository: ci.Repository{ID: 7, FullName: "acme/api"},
+		Ref: "refs/heads/gh-readonly-queue/" + base + "/pr-3", Branch: "gh-readonly-queue/" + base + "/pr-3", Base: base, Commit: shaA, Message: "Merge #3",
+	}
+}
+
+func release(action string) *ci.Event {
+	return &ci.Event{
+		Kind: ci.EventRelease, Action: action, Actor: "octocat", Repository: ci.Repository{ID: 7, FullName: "acme/api"},
+		Ref: "refs/tags/v1", Tag: "v1", Resolve: true, Message: "One",
+	}
+}
+
+func dispatch(action string) *ci.Event {
+	return &ci.Event{
+		Kind: ci.EventRepositoryDispatch, Action: action, Actor: "octocat", Repository: ci.Repository{ID: 7, FullName: "acme/api"},
+		Ref: "refs/heads/main", Branch: "main", Resolve: true,
+	}
+}
+
 func TestMatch(t *testing.T) {
 	branches := func(p ...string) ci.On { return ci.On{Push: &ci.OnPush{Branches: p}} }
 	tags := func(p ...string) ci.On { return ci.On{Push: &ci.OnPush{Tags: p}} }
@@ -88,13 +109,13 @@ func TestMatch(t *testing.T) {
 		"a reopened one":             {every, pullRequest("reopened", "main"), true, `pull request into "main" matches on.pull_request, which takes every base branch`},
 		"into another branch":        {into("main"), pullRequest("opened", "dev"), false, `base branch "dev" matches none of on.pull_request.branches [main]`},
 		"a label":                    {every, pullRequest("labeled", "main"), false, `pull request action "labeled" starts nothing (opened, synchronize and reopened do)`},
-		"a closed one":               {every, pullRequest("closed", "main"), false, `pull request action "closed" starts nothing (opened, synchronize and reopened do)`},
+		"a closed one":               {every, pullRequest("closed", "main"), false, `pull request #3 was closed, which starts nothing and ends what waits for it`},
 		"no pull requests asked for": {branches("**"), pullRequest("opened", "main"), false, "pull requests start nothing: the project has no on.pull_request"},
 		"a draft runs, and it says so": {every, with(pullRequest("opened", "main"), func(e *ci.Event) { e.PullRequest.Draft = true }), true,
 			`pull request into "main" matches on.pull_request, which takes every base branch (a draft: drafts run too)`},
 
 		"a ping":    {every, &ci.Event{Kind: "ping"}, false, "ping: GitHub can reach docket"},
-		"a star":    {every, &ci.Event{Kind: "star"}, false, `event "star" starts nothing`},
+		"a star":    {every, &ci.Event{Kind: "star", Repository: ci.Repository{ID: 7}}, false, `event "star" starts nothing`},
 		"a problem": {every, with(branchPush("x"), func(e *ci.Event) { e.Problem = "the payload names no ref" }), false, "the payload names no ref"},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -110,25 +131,76 @@ func TestScope(t *testing.T) {
 	fork := with(pullRequest("opened", "main"), func(e *ci.Event) { e.PullRequest.HeadRepo.ID = 9 })
 	gone := func(e *ci.Event) { e.Deleted = true }
 	for what, tc := range map[string]struct {
-		event          *ci.Event
-		scope, cancels string
+		event *ci.Event
+		scope string
 	}{
-		"a branch":                     {branchPush("a/b"), "api push 7 refs/heads/a/b", ""},
-		"a deleted branch":             {with(branchPush("a/b"), gone), "", "api push 7 refs/heads/a/b"},
-		"a pull request":               {pullRequest("opened", "main"), "api pull_request 7 #3", ""},
-		"a fork's pull request":        {fork, "api pull_request 9 #3", ""},
-		"a tag":                        {tagPush("v1"), "", ""},
-		"a deleted tag":                {with(tagPush("v1"), gone), "", ""},
-		"a ref of another kind":        {&ci.Event{Kind: "push", Ref: "refs/notes/x"}, "", ""},
-		"another event":                {&ci.Event{Kind: "star", Branch: "main"}, "", ""},
-		"a deletion that has problems": {with(branchPush("a"), func(e *ci.Event) { e.Deleted, e.Problem = true, "x" }), "", ""},
+		"a branch":              {branchPush("a/b"), "api push 7 refs/heads/a/b"},
+		"a deleted branch":      {with(branchPush("a/b"), gone), ""},
+		"a pull request":        {pullRequest("opened", "main"), "api pull_request 7 #3"},
+		"a fork's pull request": {fork, "api pull_request 9 #3"},
+		"a merge group":         {mergeGroup("checks_requested", "main"), "api merge_group 7 " + shaA + " refs/heads/gh-readonly-queue/main/pr-3"},
+		"a tag":                 {tagPush("v1"), ""},
+		"a deleted tag":         {with(tagPush("v1"), gone), ""},
+		"a release":             {release("published"), ""},
+		"a dispatch":            {dispatch("deploy"), ""},
+		"a ref of another kind": {&ci.Event{Kind: "push", Ref: "refs/notes/x"}, ""},
+		"another event":         {&ci.Event{Kind: "star", Branch: "main"}, ""},
 	} {
 		t.Run(what, func(t *testing.T) {
 			if got := pipeline.Scope("api", tc.event); got != tc.scope {
 				t.Errorf("Scope = %q, want %q", got, tc.scope)
 			}
-			if got := pipeline.Cancels("api", tc.event); got != tc.cancels {
-				t.Errorf("Cancels = %q, want %q", got, tc.cancels)
+		})
+	}
+}
+
+func TestCancels(t *testing.T) {
+	gone := func(e *ci.Event) { e.Deleted = true }
+	asDelete := func(e *ci.Event) { e.Kind = ci.EventDelete }
+	branch := ci.Cancel{Project: "api", Scope: "api push 7 refs/heads/a/b", Ref: "refs/heads/a/b", Deleted: true, Reason: "the branch a/b was deleted"}
+	pull := func(reason string) ci.Cancel {
+		return ci.Cancel{Project: "api", Ref: "refs/pull/3/head", PullRequest: 3, Reason: reason}
+	}
+	strict := ci.On{PullRequest: &ci.OnPullRequest{SkipDrafts: true, SkipLabels: []string{"no-ci"}}}
+	lax := ci.On{PullRequest: &ci.OnPullRequest{}}
+	label := func(action, name string) *ci.Event {
+		return with(pullRequest(action, "main"), func(e *ci.Event) { e.PullRequest.Label = name })
+	}
+	for what, tc := range map[string]struct {
+		on    ci.On
+		event *ci.Event
+		want  ci.Cancel // zero: nothing
+	}{
+		"a deleted branch": {lax, with(branchPush("a/b"), gone), branch},
+		"a deleted branch, of a provider without pushes of it": {lax, with(with(branchPush("a/b"), gone), asDelete), branch},
+		"GitHub's delete":              {lax, with(branchPush("a/b"), asDelete), ci.Cancel{}},
+		"a deletion that has problems": {lax, with(branchPush("a"), func(e *ci.Event) { e.Deleted, e.Problem = true, "x" }), ci.Cancel{}},
+		"a deleted tag":                {lax, with(tagPush("v1"), gone), ci.Cancel{}},
+		"a push":                       {lax, branchPush("a/b"), ci.Cancel{}},
+		"a closed pull request":        {lax, pullRequest("closed", "main"), pull("pull request #3 was closed")},
+		"a closed one that nobody asked for any more": {ci.On{}, pullRequest("closed", "main"), pull("pull request #3 was closed")},
+		"a merged pull request":                       {lax, with(pullRequest("closed", "main"), func(e *ci.Event) { e.PullRequest.Merged = true }), pull("pull request #3 was merged")},
+		"a draft again":                               {strict, pullRequest("converted_to_draft", "main"), pull("pull request #3 is a draft again")},
+		"a draft again where drafts run":              {lax, pullRequest("converted_to_draft", "main"), ci.Cancel{}},
+		"a skip label":                                {strict, label("labeled", "No-CI"), pull(`pull request #3 has the label "No-CI"`)},
+		"another label":                               {strict, label("labeled", "bug"), ci.Cancel{}},
+		"a skip label taken away":                     {strict, label("unlabeled", "no-ci"), ci.Cancel{}},
+		"new commits":                                 {strict, pullRequest("synchronize", "main"), ci.Cancel{}},
+		"a destroyed merge group": {lax, mergeGroup("destroyed", "main"), ci.Cancel{
+			Project: "api", Ref: "refs/heads/gh-readonly-queue/main/pr-3", Reason: "the merge group was destroyed",
+			Scope: "api merge_group 7 " + shaA + " refs/heads/gh-readonly-queue/main/pr-3",
+		}},
+		"a merge group":              {lax, mergeGroup("checks_requested", "main"), ci.Cancel{}},
+		"another event":              {lax, &ci.Event{Kind: "star", Branch: "main"}, ci.Cancel{}},
+		"a pull request without one": {lax, &ci.Event{Kind: ci.EventPullRequest, Action: "closed"}, ci.Cancel{}},
+	} {
+		t.Run(what, func(t *testing.T) {
+			got, ok := pipeline.Cancels(&ci.Project{Name: "api", On: tc.on}, tc.event)
+			if !ok {
+				got = ci.Cancel{}
+			}
+			if got != tc.want || ok != (tc.want.Reason != "") {
+				t.Errorf("Cancels = %+v, %v\nwant %+v", got, ok, tc.want)
 			}
 		})
 	}

@@ -75,7 +75,7 @@ func environment(w Work, ws workspace) (env, cut []string) {
 		}
 	}
 	run := w.Run
-	event := run.Cause.Event
+	event, _ := run.Told()
 	if event == "" {
 		event = ci.EventManual
 	}

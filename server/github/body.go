@@ -55,7 +55,7 @@ type headCommit struct {
 type pull struct {
 	there         bool
 	number        payload.ID
-	title         string
+	title, state  string
 	draft, merged bool
 	labels        []string
 	updatedAt     int64
@@ -243,6 +243,8 @@ func (v *pull) read(r *payload.Reader, name string) {
 			r.Text("pull_request.title", &v.title)
 		case "draft":
 			r.Bool("pull_request.draft", &v.draft)
+		case "state":
+			r.Text("pull_request.state", &v.state)
 		case "merged":
 			r.Bool("pull_request.merged", &v.merged)
 		case "labels":

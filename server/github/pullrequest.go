@@ -36,6 +36,7 @@ func (b *body) pullRequest(e *ci.Event) {
 		Label:   strings.Clone(payload.Clip(b.label, maxLabel)),
 		Rebased: b.changes.base,
 		Merged:  pr.merged,
+		Closed:  pr.state == "closed",
 	}
 	if base > 0 && base != e.Repository.ID {
 		problem(e, "the pull request's base is in another repository (id %d) than the one that the delivery is about", base)

@@ -106,6 +106,8 @@ type PullRequest struct {
 	Rebased bool `json:"-"`
 	// Merged: a closed action that merged it.
 	Merged bool `json:"-"`
+	// Closed: it is not open any more.
+	Closed bool `json:"-"`
 }
 
 // SplitRef returns the short branch or tag name of a full ref; both are ""

@@ -72,6 +72,22 @@ type Internal struct {
 	Group       string   `json:"group,omitempty"`    // of concurrency; "" for none
 	Skip        bool     `json:"skip,omitempty"`     // a filter kept it from running; its status is a success that says so
 	LapsesAt    Time     `json:"lapses_at,omitzero"` // when approval is waited for no longer
+	Origin      *Origin  `json:"origin,omitempty"`   // of a run that a delivery asked to have repeated
+}
+
+// Origin is what the first of a run's repetitions was caused by. Steps see
+// that, so that a repetition does what the first one did.
+type Origin struct {
+	Event   string `json:"event"`
+	Receipt string `json:"receipt,omitempty"`
+}
+
+// Told returns the event and the receipt that a run's steps are told of.
+func (r *Run) Told() (event, receipt string) {
+	if o := r.Internal.Origin; o != nil {
+		return o.Event, o.Receipt
+	}
+	return r.Cause.Event, r.Cause.Receipt
 }
 
 // Process tells the leftover of a killed server apart from a stranger that
@@ -164,6 +180,7 @@ type Draft struct {
 	Supersede   SupersedePolicy
 	Job         *Job
 	Title       string
+	Origin      *Origin
 	Group       string        // see Internal.Group
 	HoldFor     time.Duration // how long it may wait for approval; 0: for ever
 	// Skip: a filter keeps it from running, and its status is to say so. It is

@@ -1,0 +1,53 @@
+package store
+
+import (
+	"docket/store/ci"
+)
+
+// cancelWaiting ends the pending runs that an event ends.
+func (t *tx) cancelWaiting(list []ci.Cancel, receipt string) error {
+	for _, c := range list {
+		moves, err := t.waiting(c)
+		if err != nil {
+			return err
+		}
+		for _, m := range moves {
+			r, err := t.run(ci.RunID(c.Project, m.number))
+			if err != nil {
+				return err
+			}
+			if !r.State.Pending() {
+				continue
+			}
+			if err := t.moveRun(&r, ci.Cancelled, c.Reason); err != nil {
+				return err
+			}
+			if err := t.decide(ci.Decision{
+				Kind: ci.DecisionCancelled, Run: r.ID, Receipt: receipt, Project: r.Project,
+				By: byDelivery, Reason: c.Reason,
+			}); err != nil {
+				return err
+			}
+		}
+		if branch, _ := ci.SplitRef(c.Ref); c.Deleted && branch != "" {
+			if err := t.noteDeletion(c.Project, branch); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// waiting returns what a Cancel is about and has not ended. Runs that a person
+// started have no scope and are left alone.
+func (t *tx) waiting(c ci.Cancel) ([]placed, error) {
+	if c.PullRequest > 0 {
+		return t.alive(c.Project, refPullRequest, pullRequestName(c.PullRequest), func(m move) bool { return m.scope != 0 })
+	}
+	branch, _ := ci.SplitRef(c.Ref)
+	hash := scopeHash(c.Scope)
+	if branch == "" || hash == 0 {
+		return nil, nil
+	}
+	return t.alive(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash })
+}

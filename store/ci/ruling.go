@@ -1,0 +1,66 @@
+package ci
+
+// Cancel is what an event ends of what has not begun: the runs of Scope, or
+// all that events started for PullRequest.
+type Cancel struct {
+	Project     string
+	Scope       string // see Internal.Scope
+	Ref         string // full; of the branch that the runs of Scope are of
+	PullRequest int    // its number
+	Deleted     bool   // Ref is gone: a new branch of that name has a life of its own
+	Reason      string
+}
+
+// Rerun is what a person asked the provider to have run again: a run, or the
+// newest run of each context of a commit.
+type Rerun struct {
+	Integration string
+	Projects    []string // of the delivery's repository: it must be a run of one of them
+	Commit      string   // that the runs must be of
+	Run         string   // its id; "" for the newest of each context
+	Cause       Cause    // of the new run, without Run
+}
+
+// Ruling is what one project makes of an event: the exact rule that lets it
+// start something or stops it.
+type Ruling struct {
+	Project string `json:"project"`
+	Matches bool   `json:"matches"`
+	Reason  string `json:"reason"`
+	// Undecided: git is still to be asked which files changed.
+	Undecided bool     `json:"undecided,omitempty"`
+	Run       *Planned `json:"run,omitempty"`     // what it would start
+	Reruns    string   `json:"reruns,omitempty"`  // what it would run again, in words
+	Cancels   string   `json:"cancels,omitempty"` // what it would end of what waits, in words
+}
+
+// Planned is a run that an event would start.
+type Planned struct {
+	State     State           `json:"state"` // that it begins in
+	Held      bool            `json:"held"`  // a person has to approve it, at once or once it is prepared
+	Skipped   bool            `json:"skipped,omitempty"`
+	Context   string          `json:"context"`         // of its status
+	Ref       string          `json:"ref"`             // full
+	Commit    string          `json:"commit"`          // "" where it is resolved later
+	Steps     []string        `json:"steps,omitempty"` // their names
+	Pipeline  string          `json:"pipeline,omitempty"`
+	Scope     string          `json:"scope,omitempty"` // that it takes older runs' places in; "" for none
+	Supersede SupersedePolicy `json:"supersede"`
+	Group     string          `json:"group,omitempty"` // of concurrency
+}
+
+// Explanation is what an event leads to under one configuration.
+type Explanation struct {
+	Event      string     `json:"event"`
+	Action     string     `json:"action"`
+	Repository Repository `json:"repository"`
+	Ref        string     `json:"ref"`
+	Commit     string     `json:"commit"`
+	Outcome    Outcome    `json:"outcome"` // Accepted, Ignored or Refused
+	Reason     string     `json:"reason"`  // why it starts nothing
+	Projects   []Ruling   `json:"projects"`
+}
+
+// Refused is the outcome of what is not taken at all: an explanation has it, a
+// receipt never.
+const Refused Outcome = "refused"

@@ -1,0 +1,120 @@
+package store
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"docket/store/ci"
+)
+
+// byDelivery is who decides where a signed delivery asks for it.
+var byDelivery = ci.By{Kind: ci.ByServer, Name: "delivery"}
+
+// repeat makes the runs that a provider asks to have repeated, as Rerun does.
+// why says what keeps a run from being repeated, "" for nothing.
+func (t *tx) repeat(list []ci.Rerun) (runs []ci.Run, why string, err error) {
+	var whys []string
+	for _, rr := range list {
+		ids, why, err := t.toRepeat(rr)
+		if err != nil {
+			return nil, "", err
+		}
+		if why != "" {
+			whys = append(whys, why)
+		}
+		for _, id := range ids {
+			r, err := t.repeatOne(rr, id)
+			switch ci.CodeOf(err) {
+			case "":
+				runs = append(runs, r)
+			case ci.CodeConflict:
+				whys = append(whys, ci.MessageOf(err))
+			default:
+				return nil, "", err
+			}
+		}
+	}
+	return runs, strings.Join(whys, "; "), nil
+}
+
+// toRepeat finds the runs that a provider asks for. Only those of the
+// delivery's own repository and commit are.
+func (t *tx) toRepeat(rr ci.Rerun) (ids []string, why string, err error) {
+	if rr.Run != "" {
+		why, err = t.mayRepeat(rr)
+		if why == "" {
+			ids = []string{rr.Run}
+		}
+		return ids, why, err
+	}
+	for _, project := range rr.Projects {
+		list, err := t.newestOf(project, rr.Commit)
+		if err != nil {
+			return nil, "", err
+		}
+		ids = append(ids, list...)
+	}
+	if len(ids) == 0 {
+		why = "no run of commit " + rr.Commit + " is on record, so there is nothing to run again"
+	}
+	return ids, why, nil
+}
+
+// mayRepeat says why a run is not one that a provider may have repeated.
+func (t *tx) mayRepeat(rr ci.Rerun) (why string, err error) {
+	r, err := t.run(rr.Run)
+	switch {
+	case ci.CodeOf(err) == ci.CodeNotFound:
+		return "run " + rr.Run + " is not on record any more, so it cannot be run again", nil
+	case err != nil:
+		return "", err
+	case !slices.Contains(rr.Projects, r.Project) || r.Internal.Integration != rr.Integration:
+		return "run " + rr.Run + " is not one of this repository", nil
+	case r.Source.Commit != rr.Commit:
+		return "run " + rr.Run + " is of another commit than the check's " + rr.Commit, nil
+	}
+	return "", nil
+}
+
+func (t *tx) repeatOne(rr ci.Rerun, id string) (ci.Run, error) {
+	n, err := t.rerunOf(id, rr.Cause)
+	if err != nil {
+		return ci.Run{}, err
+	}
+	r, err := t.createRun(n)
+	if err != nil {
+		return r, err
+	}
+	reason := "rerun of " + id + ", asked for at the provider"
+	if rr.Cause.Actor != "" {
+		reason += " by " + rr.Cause.Actor
+	}
+	return r, t.decide(ci.Decision{
+		Kind: ci.DecisionRerun, Run: r.ID, OtherRun: id, Receipt: rr.Cause.Receipt, Project: r.Project, By: byDelivery, Reason: reason,
+	})
+}
+
+// lookedAt bounds how many of a project's runs are looked at for a commit.
+const lookedAt = 1000
+
+// newestOf returns, of the project's newest runs, the newest of each context
+// that are of a commit.
+func (t *tx) newestOf(project, commit string) (ids []string, err error) {
+	seen := map[string]bool{}
+	prefix := projectPrefix(project)
+	c := t.bucket(bucketRuns).Cursor()
+	k, v := last(c, prefix)
+	for n := 0; n < lookedAt && bytes.HasPrefix(k, prefix); n++ {
+		r, err := decodeRun(k, v)
+		if err != nil {
+			return nil, err
+		}
+		if r.Source.Commit == commit && !seen[r.Internal.Context] {
+			seen[r.Internal.Context] = true
+			ids = append(ids, r.ID)
+		}
+		k, v = c.Prev()
+	}
+	return ids, nil
+}
