@@ -84,6 +84,7 @@ func (s *Server) serveMetrics(c echo.Context) error {
 type storeCollector struct {
 	store               *store.Store
 	runs, outbox, bytes *prometheus.Desc
+	paused              *prometheus.Desc
 }
 
 func newStoreCollector(st *store.Store) *storeCollector {
@@ -92,6 +93,7 @@ func newStoreCollector(st *store.Store) *storeCollector {
 		runs:   prometheus.NewDesc("docket_runs", "Runs that have not ended, by state.", []string{"state"}, nil),
 		outbox: prometheus.NewDesc("docket_outbox", "Outbox entries that were not sent, by state.", []string{"state"}, nil),
 		bytes:  prometheus.NewDesc("docket_store_bytes", "Size of the store's file.", nil, nil),
+		paused: prometheus.NewDesc("docket_paused", "Whether runs or the outbox wait for an operator to resume them: 1 or 0.", []string{"what"}, nil),
 	}
 }
 
@@ -99,6 +101,7 @@ func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.runs
 	ch <- c.outbox
 	ch <- c.bytes
+	ch <- c.paused
 }
 
 func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
@@ -117,4 +120,16 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.outbox, st.OutboxPending, string(ci.OutboxPending))
 	gauge(c.outbox, st.OutboxDead, string(ci.OutboxDead))
 	ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(st.FileBytes))
+	paused, err := c.store.Pauses()
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.paused, errors.New(ci.MessageOf(err)))
+		return
+	}
+	for _, w := range ci.Works {
+		n := 0
+		if paused.Of(w) != nil {
+			n = 1
+		}
+		gauge(c.paused, n, string(w))
+	}
 }

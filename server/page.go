@@ -110,7 +110,11 @@ func (s *Server) chrome(v *visit, title string, section web.Section, live bool) 
 	}
 	ch.User = &web.User{Name: v.who.by.Name, Role: v.who.role}
 	var err error
-	ch.Banners, err = s.banners(v.now)
+	if ch.Banners, err = s.banners(v.now); err != nil {
+		return ch, err
+	}
+	paused, err := s.pauseBanners(v)
+	ch.Banners = append(paused, ch.Banners...)
 	return ch, err
 }
 

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -22,11 +23,17 @@ func (s *Server) readAsked(c echo.Context) (asked, error) {
 	if err != nil {
 		return asked{}, err
 	}
-	a := asked{key, strings.TrimSpace(form.Get(web.FieldReason))}
-	if fault := reasonFault(a.reason); fault != "" {
-		return asked{}, ci.Errorf(ci.CodeInvalid, "the reason %s; go back and write it shorter and plain", fault)
+	why, err := formReason(form)
+	return asked{key, why}, err
+}
+
+// formReason is why somebody does what a form does.
+func formReason(form url.Values) (string, error) {
+	why := strings.TrimSpace(form.Get(web.FieldReason))
+	if fault := reasonFault(why); fault != "" {
+		return "", ci.Errorf(ci.CodeInvalid, "the reason %s; go back and write it shorter and plain", fault)
 	}
-	return a, nil
+	return why, nil
 }
 
 // maxSaid bounds the reason of an action, in bytes.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/url"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -22,6 +23,13 @@ func (s *Server) fillSetup(v *visit) (web.Page, error) {
 	p := &web.SetupPage{Chrome: ch, NoPublicURL: !configured}
 	if p.First, err = s.firstSteps(v.c, cfg); err != nil {
 		return nil, err
+	}
+	if v.may(ci.Operator) {
+		paused, err := s.store.Pauses()
+		if err != nil {
+			return nil, err
+		}
+		p.Pausable = slices.DeleteFunc(slices.Clone(ci.Works), func(w ci.Work) bool { return paused.Of(w) != nil })
 	}
 	refusals := s.refusals.last(keptRefusals)
 	for i := range cfg.Integrations {

@@ -77,6 +77,12 @@ func routes() []route {
 	api(post, "/outbox/:entry/retry", ci.Operator, (*Server).retryEntry)
 	api(post, "/outbox/:entry/discard", ci.Operator, (*Server).discardEntry)
 
+	api(get, "/paused", ci.Viewer, (*Server).getPauses)
+	api(post, "/runs/pause", ci.Operator, (*Server).pauseRuns)
+	api(post, "/runs/resume", ci.Operator, (*Server).resumeRuns)
+	api(post, "/outbox/pause", ci.Operator, (*Server).pauseOutbox)
+	api(post, "/outbox/resume", ci.Operator, (*Server).resumeOutbox)
+
 	api(get, "/decisions", ci.Viewer, (*Server).listDecisions)
 
 	api(get, "/tokens", ci.Admin, (*Server).listTokens)
@@ -116,6 +122,10 @@ func routes() []route {
 	page("", "/notifications", ci.Viewer, (*Server).notificationsPage)
 	page(post, "/notifications/:entry/retry", ci.Operator, (*Server).retryByForm)
 	page(post, "/notifications/:entry/discard", ci.Operator, (*Server).discardByForm)
+	page(post, "/runs/pause", ci.Operator, (*Server).pauseRunsByForm)
+	page(post, "/runs/resume", ci.Operator, (*Server).resumeRunsByForm)
+	page(post, "/notifications/pause", ci.Operator, (*Server).pauseOutboxByForm)
+	page(post, "/notifications/resume", ci.Operator, (*Server).resumeOutboxByForm)
 	page("", "/decisions", ci.Viewer, (*Server).decisionsPage)
 	page("", "/setup", ci.Viewer, (*Server).setupPage)
 	page("", web.AssetPrefix+"*", "", (*Server).assets)

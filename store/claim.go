@@ -10,8 +10,8 @@ import (
 
 // Claim takes the next queued run, in one write: queued to running, attempt
 // + 1, under the name of this process of the server. ok is false if nothing
-// is queued, if max runs are running, or if the next run's scope is still to
-// be decided on (see Scopes).
+// is queued, if max runs are running, if runs are paused, or if the next run's
+// scope is still to be decided on (see Scopes).
 //
 // Projects take turns: the one with the fewest running runs comes first, and
 // among equals the one whose run has waited longest. In a project the order
@@ -26,6 +26,9 @@ func (s *Store) Claim(ctx context.Context, boot string, max int) (run ci.Run, ok
 func (s *Store) claim(ctx context.Context, boot string, max int, may func(*tx, *ci.Run) bool) (run ci.Run, ok bool, err error) {
 	err = s.update(ctx, func(t *tx) error {
 		ok = false
+		if t.paused(ci.WorkRuns) {
+			return nil
+		}
 		key := t.nextQueued(max)
 		if key == nil {
 			return nil
@@ -238,12 +241,13 @@ func (s *Store) Lost(ctx context.Context, id string, attempt int, requeue bool, 
 	})
 }
 
-// AnyQueued reports whether a run is queued, without a write.
+// AnyQueued reports whether a run is queued that may start, without a write:
+// while runs are paused none may.
 func (s *Store) AnyQueued() (queued bool, err error) {
 	err = s.view(func(t *tx) error {
 		q := stateBytes[ci.Queued]
 		k, _ := t.bucket(bucketStates).Cursor().Seek([]byte{q})
-		queued = len(k) > 0 && k[0] == q
+		queued = len(k) > 0 && k[0] == q && !t.paused(ci.WorkRuns)
 		return nil
 	})
 	return queued, err

@@ -10,9 +10,13 @@ import (
 )
 
 // Jobs returns up to limit preparing runs whose job is due at now, oldest
-// first, and when the next one will be due (zero: none waits).
+// first, and when the next one will be due (zero: none waits). While runs are
+// paused there are none.
 func (s *Store) Jobs(now time.Time, limit int) (runs []ci.Run, next time.Time, err error) {
 	err = s.view(func(t *tx) error {
+		if t.paused(ci.WorkRuns) {
+			return nil
+		}
 		for _, key := range t.preparing() {
 			if len(runs) == limit {
 				return nil

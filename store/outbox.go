@@ -159,9 +159,12 @@ func (s *Store) Entries(state ci.OutboxState, p Page) (list []ci.OutboxEntry, ne
 
 // DueEntries returns, for up to limit lanes, the first entry of each that may
 // be sent at now, and when the next one will be due (zero: none waits). It
-// leaves out lanes that a hold keeps waiting.
+// leaves out lanes that a hold keeps waiting; while the outbox is paused, all.
 func (s *Store) DueEntries(now time.Time, limit int) (due []ci.OutboxEntry, next time.Time, err error) {
 	err = s.view(func(t *tx) error {
+		if t.paused(ci.WorkOutbox) {
+			return nil
+		}
 		holds, err := t.holds(now)
 		if err != nil {
 			return err
@@ -206,7 +209,7 @@ func (s *Store) DueEntries(now time.Time, limit int) (due []ci.OutboxEntry, next
 
 // BeginAttempt records that an entry is about to be sent, attempt + 1. ok is
 // false if it is not to be sent after all: not pending any more, not first in
-// its lane, or just skipped because something newer speaks.
+// its lane, the outbox paused, or just skipped because something newer speaks.
 func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, ok bool, err error) {
 	err = s.update(ctx, func(t *tx) error {
 		ok = false
@@ -214,7 +217,7 @@ func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, 
 		if e, seq, err = t.entryByID(id); err != nil {
 			return err
 		}
-		if e.State != ci.OutboxPending {
+		if e.State != ci.OutboxPending || t.paused(ci.WorkOutbox) {
 			return nil
 		}
 		l, err := t.lane(e.Lane)

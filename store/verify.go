@@ -30,7 +30,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 		}
 		for _, check := range []func() error{
 			v.receipts, v.identities, v.digests, v.runs, v.states, v.refs, v.outbox, v.due, v.dead, v.lanes,
-			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users,
+			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users, v.pauses,
 			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds,
 		} {
 			if err := check(); err != nil {
@@ -440,6 +440,13 @@ func (v *verifier) pins() error {
 		}
 		return nil
 	})
+}
+
+func (v *verifier) pauses() error {
+	if _, err := v.t.pauses(); err != nil {
+		v.broken("pauses: %v", err)
+	}
+	return nil
 }
 
 // VerifyFile checks the store in a file that nothing else has open.

@@ -66,7 +66,7 @@ const (
 	BannerHeld    BannerKind = "held"    // runs that wait for approval
 	BannerDisk    BannerKind = "disk"    // less space free than limits.free_space
 	BannerStore   BannerKind = "store"   // nothing can be written
-	BannerPaused  BannerKind = "paused"  // after a restore nothing starts and nothing is sent
+	BannerPaused  BannerKind = "paused"  // runs or notifications are held back
 )
 
 // Banner is one line at the top of a page that says that something needs a
@@ -77,6 +77,31 @@ type Banner struct {
 	Detail string // one sentence more, as the reason of /readyz; may be ""
 	// Href replaces the kind's own link; "" keeps it.
 	Href string
+
+	// Of BannerPaused: what is paused, since when and by whom, and whether this
+	// person may let it go on.
+	Work   ci.Work
+	Pause  *ci.Pause
+	Resume bool
+}
+
+// ResumePath is where the banner's button posts to, "" for none.
+func (b Banner) ResumePath() string {
+	switch {
+	case b.Kind != BannerPaused || !b.Resume:
+		return ""
+	case b.Work == ci.WorkOutbox:
+		return "/notifications/resume"
+	}
+	return "/runs/resume"
+}
+
+// ResumeText is what the banner's button says.
+func (b Banner) ResumeText() string {
+	if b.Work == ci.WorkOutbox {
+		return "Send again"
+	}
+	return "Start runs again"
 }
 
 // link is an entry of a navigation or a list of tabs.
@@ -132,7 +157,10 @@ func (b Banner) Text() string {
 	case BannerStore:
 		return "Nothing can be written: deliveries are turned away for now, and providers will not all send them again."
 	case BannerPaused:
-		return "Restored from a backup: nothing is sent and no waiting run starts until someone resumes."
+		if b.Work == ci.WorkOutbox {
+			return "Notifications are held back: nothing is sent until someone resumes."
+		}
+		return "Runs are held back: none that waits starts until someone resumes."
 	}
 	return string(b.Kind)
 }

@@ -21,8 +21,8 @@ func (*DecisionsPage) Parts() []string { return []string{PartBanners, PartList} 
 func (*DecisionsPage) Kinds() []string {
 	return []string{
 		ci.DecisionApproved, ci.DecisionCancelled, ci.DecisionDiscarded, ci.DecisionHeld, ci.DecisionInterrupted,
-		ci.DecisionPinned, ci.DecisionRecovered, ci.DecisionReplayed, ci.DecisionRequeued, ci.DecisionRerun,
-		ci.DecisionRetried, ci.DecisionSkipped, ci.DecisionSuperseded, ci.DecisionTimedOut,
+		ci.DecisionPaused, ci.DecisionPinned, ci.DecisionRecovered, ci.DecisionReplayed, ci.DecisionRequeued, ci.DecisionRerun,
+		ci.DecisionResumed, ci.DecisionRetried, ci.DecisionSkipped, ci.DecisionSuperseded, ci.DecisionTimedOut,
 	}
 }
 

@@ -240,6 +240,8 @@ func pages(w texts) map[string]web.Page {
 	receipts := []ci.Receipt{receipt(w, 1, ci.Accepted), receipt(w, 2, ci.Ignored), receipt(w, 3, ci.Accepted)}
 	dead := entry(w, 2, ci.OutboxDead)
 	banners := []web.Banner{{Kind: web.BannerDead, Count: 2}, {Kind: web.BannerHeld, Count: 1}, {Kind: web.BannerDisk, Detail: "812.0 MiB are free; limits.free_space is 1.0 GiB."}}
+	paused := []web.Banner{{Kind: web.BannerPaused, Work: ci.WorkRuns, Resume: true, Pause: &ci.Pause{Since: before(time.Hour), By: ci.By{Kind: ci.ByUser, Name: w.actor}, Reason: w.reason}},
+		{Kind: web.BannerPaused, Work: ci.WorkOutbox, Pause: &ci.Pause{Since: before(time.Hour), By: ci.By{Kind: ci.ByServer, Name: "restore"}}}}
 
 	overview := &web.Overview{
 		Chrome: chrome("Overview", web.SectionOverview),
@@ -253,6 +255,8 @@ func pages(w texts) map[string]web.Page {
 		MoreWaiting: 3,
 	}
 	overview.Banners = banners
+	setup := chrome("Setup", web.SectionSetup)
+	setup.Banners = paused
 	project := &web.ProjectPage{
 		Chrome: chrome("api", ""), Name: "api", Repository: w.repo, RepositoryURL: "https://github.com/acme/api", Integration: "github",
 		DefaultBranch: "main", Heads: heads(w), Next: "/projects/api?cursor=abc", Durations: history(70), Form: form(w),
@@ -297,7 +301,7 @@ func pages(w texts) map[string]web.Page {
 			Entries: []web.EntryRow{{OutboxEntry: dead, Retry: operator, Discard: operator}, {OutboxEntry: entry(w, 1, ci.OutboxPending), Retry: operator, Discard: operator},
 				{OutboxEntry: entry(w, 4, ci.OutboxSent)}, {OutboxEntry: entry(w, 5, ci.OutboxSkipped)}}},
 		"decisions": &web.DecisionsPage{Chrome: chrome("Decisions", web.SectionDecisions), Decisions: decisions(w), Run: "api-41", Newest: "/decisions"},
-		"setup": &web.SetupPage{Chrome: chrome("Setup", web.SectionSetup), NoPublicURL: true, Integrations: []web.SetupIntegration{
+		"setup": &web.SetupPage{Chrome: setup, NoPublicURL: true, Pausable: ci.Works, Integrations: []web.SetupIntegration{
 			{Name: "github", Provider: "github", HookURL: "https://ci.example.org/hooks/github", SecretNames: []string{"/etc/docket/github.secret"}, Events: []string{"Pushes", "Pull requests"}, Statuses: true,
 				Projects: []web.SetupProject{{Name: "api", Repository: w.repo, HooksURL: "https://github.com/acme/api/settings/hooks"}, {Name: "tools", Repository: "acme/tools"}}, Last: &receipts[0]},
 			{Name: "forge", Provider: "gitea", HookURL: "https://ci.example.org/hooks/forge", SecretNames: []string{"FORGE_SECRET", "FORGE_SECRET_OLD"}, LastRefusal: &refusals(w)[0]},

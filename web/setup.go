@@ -1,6 +1,10 @@
 package web
 
-import "docket/store/ci"
+import (
+	"slices"
+
+	"docket/store/ci"
+)
 
 // SetupPage is the page at /setup: how to connect each integration, and
 // whether it worked.
@@ -11,6 +15,8 @@ type SetupPage struct {
 	// are guesses from the request.
 	NoPublicURL bool
 	First       *FirstSteps // nil after the first green run
+	// Pausable is what this person may pause now.
+	Pausable []ci.Work
 }
 
 func (*SetupPage) template() string { return "setup" }
@@ -60,3 +66,6 @@ func (s SetupIntegration) ProviderText() string {
 	}
 	return s.Provider
 }
+
+// CanPause reports whether this person may pause a part now.
+func (p *SetupPage) CanPause(w ci.Work) bool { return slices.Contains(p.Pausable, w) }

@@ -22,7 +22,8 @@ States: pending (not yet known to have arrived), sent, skipped (something newer 
 it wrong to send), dead (given up, with the reason).`,
 		Example: `  docket outbox list --state dead
   docket outbox retry 01J9ZK3Q6N8W5V4T2R1P0M7B6C`,
-	}, newOutboxList(a), newOutboxShow(a), newOutboxRetry(a), newOutboxDiscard(a)))
+	}, newOutboxList(a), newOutboxShow(a), newOutboxRetry(a), newOutboxDiscard(a),
+		newOutboxPause(a), newOutboxResume(a)))
 }
 
 func newOutboxList(a *app) *cobra.Command {

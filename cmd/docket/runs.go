@@ -22,7 +22,8 @@ States: preparing, held (a fork's pull request waits for "approve"), queued, run
 and the final succeeded, failed, cancelled, superseded, interrupted.`,
 		Example: `  docket runs list --project hello --state failed
   docket runs logs -f hello-42`,
-	}, newRunsList(a), newRunsShow(a), newRunsStart(a), newRunsCancel(a), newRunsRerun(a), newRunsApprove(a), newRunsLogs(a)))
+	}, newRunsList(a), newRunsShow(a), newRunsStart(a), newRunsCancel(a), newRunsRerun(a), newRunsApprove(a), newRunsLogs(a),
+		newRunsPause(a), newRunsResume(a)))
 }
 
 func newRunsList(a *app) *cobra.Command {

@@ -163,6 +163,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	}
 	stopHUP := d.rereadOnHUP()
 	defer stopHUP()
+	d.sayPauses()
 	for _, l := range listeners {
 		d.log.Info("listening", "address", l.address, "serves", l.what)
 	}
@@ -186,6 +187,19 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	err = errors.Join(err, send.Wait())
 	d.log.Info("shut down")
 	return err
+}
+
+// sayPauses logs what an operator has to resume.
+func (d *appliance) sayPauses() {
+	paused, err := d.store.Pauses()
+	if err != nil {
+		d.log.Error("pauses cannot be read", "error", err)
+	}
+	for _, p := range []pausable{pausableRuns, pausableOutbox} {
+		if pause := paused.Of(p.work); pause != nil {
+			d.log.Warn(p.held, "since", pause.Since, "by", pause.By.Name, "reason", pause.Reason)
+		}
+	}
 }
 
 // notReady says why the appliance as a whole is not ready.

@@ -18,6 +18,8 @@ const (
 	DecisionHeld        = "held"
 	DecisionLapsed      = "lapsed"    // approval was waited for too long
 	DecisionScheduled   = "scheduled" // or a slot that was left out
+	DecisionPaused      = "paused"    // runs or notifications are held back
+	DecisionResumed     = "resumed"
 
 	DecisionUserAdded       = "user_added"
 	DecisionUserRemoved     = "user_removed"
