@@ -67,6 +67,7 @@ type Scheduler struct {
 	jobs     map[string]bool                    // run ids whose job a worker has
 	workers  sync.WaitGroup
 	again    chan struct{} // something of ours ended: look again
+	clock    clockwork     // of the scan alone
 }
 
 // New returns a scheduler that does nothing until Run.
@@ -145,6 +146,11 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 	wait := s.Config().ScanInterval
 	if wait <= 0 {
 		wait = DefaultScan
+	}
+	slot, err := s.runSchedules(ctx)
+	s.report("schedule", err)
+	if !slot.IsZero() {
+		wait = min(wait, max(slot.Sub(s.Now()), time.Millisecond))
 	}
 	s.report("supersede", s.supersede(ctx))
 	s.report("cancel", s.stopRequested())

@@ -94,6 +94,9 @@ func (s *Server) fillProject(v *visit, form *web.RunForm) (web.Page, error) {
 		}
 	} else {
 		p.Integration = project.Integration
+		if p.Schedules, err = s.scheduleRows(project, v.now); err != nil {
+			return nil, err
+		}
 	}
 	p.Runs = web.NewRunRows(runs)
 	query := url.Values{"tab": {p.Tab}, "state": {string(state)}, "branch": {filter.Branch}}

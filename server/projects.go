@@ -22,6 +22,7 @@ type project struct {
 	Supersede     ci.SupersedePolicy `json:"supersede"`
 	Public        bool               `json:"public"`
 	Latest        map[string]latest  `json:"latest"` // by branch
+	Schedules     []schedule         `json:"schedules"`
 }
 
 // latest is how a branch stands.
@@ -53,6 +54,10 @@ func (s *Server) publicProject(p *ci.Project, pin ci.Repository) (project, error
 			in.Options = []string{}
 		}
 		out.Inputs = append(out.Inputs, in)
+	}
+	var err error
+	if out.Schedules, err = s.schedules(p, s.now()); err != nil {
+		return out, err
 	}
 	heads, err := s.store.Heads(p.Name)
 	for _, h := range heads {

@@ -5,8 +5,11 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
+	"docket/scheduler/pipeline"
 	"docket/server"
+	"docket/store"
 	"docket/store/ci"
 )
 
@@ -14,7 +17,7 @@ func TestProject(t *testing.T) {
 	r := newRig(t)
 	a := r.call(ci.Viewer, "GET", "/projects/api", "")
 	want := `{"name":"api","integration":"github","repository":"acme/api","repository_id":0,"pinned_name":"","default_branch":"main",` +
-		`"inputs":[{"name":"target","default":"staging","options":["staging","production"]}],"supersede":"pending","public":false,"latest":{}}`
+		`"inputs":[{"name":"target","default":"staging","options":["staging","production"]}],"supersede":"pending","public":false,"latest":{},"schedules":[]}`
 	if got := strings.TrimSpace(string(a.body)); got != want {
 		t.Errorf("before the first delivery:\n%s\nwant\n%s", got, want)
 	}
@@ -29,6 +32,46 @@ func TestProject(t *testing.T) {
 	wantProblem(t, r.call(ci.Viewer, "GET", "/projects/other", ""), 404)
 	if strings.Contains(string(r.call(ci.Viewer, "GET", "/projects", "").body), hookSecret) {
 		t.Error("a secret is shown")
+	}
+}
+
+// Ensure that the API and the page of a project tell its schedules: when each
+// comes next, and which run it started last.
+func TestProject_Schedules(t *testing.T) {
+	nightly := ci.Schedule{Cron: "30 2 * * *", Timezone: "America/New_York"}
+	r := newRig(t, func(c *ci.Config) {
+		c.Projects[0].On.Schedule = []ci.Schedule{nightly, {Cron: "@yearly", Branch: "release"}}
+	})
+	type schedule struct {
+		Cron, Timezone, Branch string
+		NextAt                 ci.Time `json:"next_at"`
+		LastRun                string  `json:"last_run"`
+	}
+	read := func() []schedule {
+		return mustDecode[struct{ Schedules []schedule }](t, r.call(ci.Viewer, "GET", "/projects/api", "")).Schedules
+	}
+	list := read()
+	if len(list) != 2 || list[0].Timezone != "America/New_York" || list[0].Branch != "main" || list[1].Timezone != "UTC" || list[1].Branch != "release" {
+		t.Fatalf("%+v", list)
+	}
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := list[0].NextAt.In(zone); next.Before(time.Now()) || next.Hour() != 2 && next.Hour() != 3 || list[0].LastRun != "" {
+		t.Errorf("next at %s, last run %q", next, list[0].LastRun)
+	}
+	p := r.config().Project("api")
+	draft := pipeline.CompileSchedule(r.config(), p, nightly, "2026-01-01 02:30")
+	run, done, err := r.store.Settle(t.Context(), store.Settlement{
+		SlotKey: store.SlotKey{Project: "api", Key: nightly.Key()}, Draft: &draft,
+		After: &ci.SlotRecord{Schedule: nightly, Spans: []ci.SlotSpan{{From: "2026-01-01 02:30", To: "2026-01-01 02:30"}}},
+	})
+	if err != nil || !done {
+		t.Fatalf("%t, %v", done, err)
+	}
+	if got := read()[0].LastRun; got != run.ID {
+		t.Errorf("last run %q, want %s", got, run.ID)
 	}
 }
 

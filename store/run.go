@@ -26,6 +26,7 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		Inputs: d.Inputs, CreatedAt: now, Project: d.Project,
 		Internal: ci.Internal{
 			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title, Origin: d.Origin,
+			Schedule: d.Schedule,
 		},
 	}
 	if d.Job != nil {

@@ -19,7 +19,7 @@ const maxBroken = 1000
 // for each thing that is broken. It reads all of the store; an open one is
 // copied first, which needs as much free space.
 func (s *Store) Verify(ctx context.Context) ([]string, error) {
-	v := &verifier{ctx: ctx, used: map[string]uint32{}, queues: map[string][]uint64{}, speakers: map[string]lane{}}
+	v := &verifier{ctx: ctx, used: map[string]uint32{}, queues: map[string][]uint64{}, speakers: map[string]lane{}, slotRuns: map[string]string{}}
 	if !s.db.IsReadOnly() {
 		return s.verifyCopy(v)
 	}
@@ -31,7 +31,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 		for _, check := range []func() error{
 			v.receipts, v.identities, v.digests, v.runs, v.states, v.refs, v.outbox, v.due, v.dead, v.lanes,
 			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users, v.pauses,
-			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds,
+			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds, v.slots,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -49,6 +49,7 @@ type verifier struct {
 	used     map[string]uint32   // users of each lane, as the records have it
 	queues   map[string][]uint64 // pending entries of each lane
 	speakers map[string]lane     // newest live run of each status lane
+	slotRuns map[string]string   // the run of each slot of a schedule
 }
 
 func (v *verifier) broken(format string, args ...any) {
@@ -215,8 +216,11 @@ func (v *verifier) run(r *ci.Run) error {
 	if kind == refPullRequest && r.Source.Branch != "" && v.t.get(bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number)) == nil {
 		v.broken("run %s: not filed under its head branch", r.ID)
 	}
-	if r.Cause.Kind == ci.CauseDelivery {
+	switch r.Cause.Kind {
+	case ci.CauseDelivery:
 		v.cause(r)
+	case ci.CauseSchedule:
+		v.slotOf(r)
 	}
 	if name, ok := runLane(r, spec); ok && !r.State.Final() {
 		v.used[name]++

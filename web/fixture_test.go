@@ -262,6 +262,10 @@ func pages(w texts) map[string]web.Page {
 		DefaultBranch: "main", Heads: heads(w), Next: "/projects/api?cursor=abc", Durations: history(70), Form: form(w),
 		Runs: web.NewRunRows([]ci.Run{run(w, 44, ci.Running), run(w, 43, ci.Failed), run(w, 42, ci.Succeeded), forkRun(w, 41, ci.Cancelled),
 			run(w, 40, ci.Superseded), run(w, 39, ci.Interrupted), run(w, 38, ci.Succeeded)}),
+		Schedules: []web.Schedule{
+			{Cron: "30 2 * * 1-5", Timezone: "America/New_York", Branch: w.branch, NextAt: ci.At(now().Add(9 * time.Hour)), Next: "2026-03-05 02:30", LastRun: "api-42"},
+			{Cron: "@yearly", Timezone: "UTC", Branch: "main"},
+		},
 		Badge: web.Badge{ImageURL: "https://ci.example.org/api/v1/projects/api/badge.svg?branch=main", LinkURL: "https://ci.example.org/projects/api"},
 	}
 	refused := *project

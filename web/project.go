@@ -41,6 +41,7 @@ type ProjectPage struct {
 	Next      string // path and query of the older page, "" at the end
 	Newest    string // path and query of the first page, "" if this is it
 	Durations []Bar  // the oldest first
+	Schedules []Schedule
 	Badge     Badge
 	Form      *RunForm // nil: this person may start nothing
 }

@@ -133,6 +133,7 @@ func (p *RunPage) Facts() []fact {
 	}
 	add("Commit", r.Source.Commit, true)
 	add("Before", r.Source.Before, true)
+	add("Slot", r.Cause.Slot, true)
 	if !p.Redacted {
 		for _, k := range slices.Sorted(maps.Keys(r.Inputs)) {
 			add("Input "+k, r.Inputs[k], true)

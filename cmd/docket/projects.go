@@ -21,6 +21,16 @@ type project struct {
 	Inputs        []ci.Input         `json:"inputs"`
 	Supersede     ci.SupersedePolicy `json:"supersede"`
 	Latest        map[string]latest  `json:"latest"` // by branch
+	Schedules     []schedule         `json:"schedules"`
+}
+
+// schedule is one of a project's time tables.
+type schedule struct {
+	Cron     string  `json:"cron"`
+	Timezone string  `json:"timezone"`
+	Branch   string  `json:"branch"`
+	NextAt   ci.Time `json:"next_at"`
+	LastRun  string  `json:"last_run"`
 }
 
 // latest is how a branch stands.
@@ -89,8 +99,9 @@ func pinText(id int64) string {
 func newProjectsShow(a *app) *cobra.Command {
 	return a.reads(&cobra.Command{
 		Use:   "show PROJECT",
-		Short: "Show a project, its inputs and how its branches stand",
-		Long:  "Show a project: its repository, what a manual request may set, and the newest run of each branch.",
+		Short: "Show a project, its inputs, its schedules and how its branches stand",
+		Long: `Show a project: its repository, what a manual request may set, its schedules with when each
+comes next, and the newest run of each branch.`,
 		Example: `  docket projects show hello
   docket projects show hello -o json`,
 		Args: exactArgs("PROJECT"),
@@ -132,14 +143,26 @@ func printProject(a *app, p *project) error {
 			return err
 		}
 	}
-	if len(p.Latest) == 0 {
-		return nil
+	if err := printSchedules(a, p.Schedules); err != nil || len(p.Latest) == 0 {
+		return err
 	}
 	fmt.Fprintln(a.out)
 	t := newTable("BRANCH", "LATEST", "STATE", "COMMIT")
 	for _, branch := range sortedKeys(p.Latest) {
 		l := p.Latest[branch]
 		t.row(branch, l.Run, string(l.State), ci.ShortCommit(l.Commit))
+	}
+	return t.print(a.out)
+}
+
+func printSchedules(a *app, list []schedule) error {
+	if len(list) == 0 {
+		return nil
+	}
+	fmt.Fprintln(a.out)
+	t := newTable("SCHEDULE", "TIME ZONE", "BRANCH", "NEXT", "LAST RUN")
+	for _, s := range list {
+		t.row(s.Cron, s.Timezone, s.Branch, showTime(s.NextAt), s.LastRun)
 	}
 	return t.print(a.out)
 }

@@ -158,25 +158,6 @@ func CompileRequest(cfg *ci.Config, p *ci.Project, n Normalized, by ci.By) ci.Dr
 	return d
 }
 
-// CompileSchedule freezes the run of a schedule's slot, which is named by its
-// local time and zone. It is Preparing, since the branch has to be resolved,
-// and no other run supersedes it.
-func CompileSchedule(cfg *ci.Config, p *ci.Project, s ci.Schedule, slot string) ci.Draft {
-	d := draft(cfg, p)
-	branch := s.Branch
-	if branch == "" {
-		branch = p.DefaultBranch
-	}
-	d.State, d.Job = ci.Preparing, &ci.Job{Resolve: true, Pipeline: p.Pipeline}
-	d.Cause = ci.Cause{Kind: ci.CauseSchedule, Event: ci.EventSchedule, Slot: slot}
-	d.Source = ci.Source{Repository: p.Repository, RepositoryID: p.RepositoryID, Ref: "refs/heads/" + branch, Branch: branch}
-	d.Inputs = inputs(p, nil)
-	d.Context = ci.StatusContext(p.Name, ci.EventSchedule)
-	d.Title = title("schedule " + s.Cron)
-	d.Group = group(p, d.Source.Ref)
-	return d
-}
-
 func draft(cfg *ci.Config, p *ci.Project) ci.Draft {
 	d := ci.Draft{
 		Project:     p.Name,

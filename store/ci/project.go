@@ -170,9 +170,9 @@ type OnDispatch struct {
 
 // Schedule is a time table: one run a slot.
 type Schedule struct {
-	Cron     string // five fields, or @daily and the like
-	Timezone string // an IANA name; "" is UTC
-	Branch   string // "" is the project's default branch
+	Cron     string `json:"cron"`               // five fields, or @daily and the like
+	Timezone string `json:"timezone,omitempty"` // an IANA name; "" is UTC
+	Branch   string `json:"branch,omitempty"`   // "" is the project's default branch
 }
 
 // OnPush filters pushes by glob patterns. A nil list matches nothing where

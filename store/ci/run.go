@@ -73,6 +73,7 @@ type Internal struct {
 	Skip        bool     `json:"skip,omitempty"`     // a filter kept it from running; its status is a success that says so
 	LapsesAt    Time     `json:"lapses_at,omitzero"` // when approval is waited for no longer
 	Origin      *Origin  `json:"origin,omitempty"`   // of a run that a delivery asked to have repeated
+	Schedule    string   `json:"schedule,omitempty"` // Schedule.Key of the one whose slot it is
 }
 
 // Origin is what the first of a run's repetitions was caused by. Steps see
@@ -183,6 +184,7 @@ type Draft struct {
 	Origin      *Origin
 	Group       string        // see Internal.Group
 	HoldFor     time.Duration // how long it may wait for approval; 0: for ever
+	Schedule    string        // see Internal.Schedule
 	// Skip: a filter keeps it from running, and its status is to say so. It is
 	// born at its end, with Reason. It is not made at all where a run of the
 	// same commit and context is on record: that one's result stands.
