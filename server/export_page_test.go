@@ -18,3 +18,6 @@ func SourceURLs(in *ci.Integration, src ci.Source) (repository, commit, ref stri
 
 // BackTo is backTo for a form that was posted to a path.
 func BackTo(r *http.Request) string { return backTo(r) }
+
+// EventsToTick is eventsToTick.
+func EventsToTick(provider string, asked []ci.On) []string { return eventsToTick(provider, asked) }

@@ -8,9 +8,6 @@ import (
 	"docket/store/ci"
 )
 
-// providerGitea is the provider of Gitea and Forgejo, whose addresses differ.
-const providerGitea = "gitea"
-
 // repositoryURL is a repository's page at its provider, "" if its address does
 // not follow from that of the provider's API.
 func repositoryURL(in *ci.Integration, repository string) string {
@@ -21,7 +18,7 @@ func repositoryURL(in *ci.Integration, repository string) string {
 	}
 	path := strings.TrimSuffix(u.Path, "/")
 	switch {
-	case in.Provider == providerGitea:
+	case in.Provider == ci.ProviderGitea:
 		path = strings.TrimSuffix(path, "/api/v1")
 	case u.Host == "api.github.com":
 		u.Host = "github.com"
@@ -41,7 +38,7 @@ func sourceURLs(in *ci.Integration, src ci.Source) (repository, commit, ref stri
 	if src.Commit != "" {
 		commit = repository + "/commit/" + src.Commit
 	}
-	gitea := in.Provider == providerGitea
+	gitea := in.Provider == ci.ProviderGitea
 	switch {
 	case src.PullRequest != nil && gitea:
 		ref = repository + "/pulls/" + strconv.Itoa(src.PullRequest.Number)

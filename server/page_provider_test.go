@@ -63,6 +63,32 @@ func TestBackTo(t *testing.T) {
 	}
 }
 
+// Ensure that the page says what to paste and to tick at each provider, in its
+// own words, and links to its pages by the configured address alone.
+func TestSetup_SpeaksTheProvidersWords(t *testing.T) {
+	all := ci.On{
+		Push: &ci.OnPush{}, PullRequest: &ci.OnPullRequest{SkipLabels: []string{"no-ci"}},
+		MergeGroup: &ci.OnMergeGroup{}, Release: &ci.OnRelease{}, Dispatch: &ci.OnDispatch{},
+	}
+	p := newPages(t, func(c *ci.Config) { c.Projects[0].On = all })
+	wantIn(t, wantPage(t, p.browser().mustLogin("viewer").get("/setup"), 200), "/hooks/github", "Payload URL", "Content type",
+		"<b>Merge groups</b>", "<b>Pull requests</b>", "<b>Pushes</b>", "<b>Releases</b>", "<b>Repository dispatches</b>", "https://github.com/acme/api/settings/hooks")
+
+	p = newPages(t, ofGitea, func(c *ci.Config) { c.Projects[0].On = all })
+	b := p.browser().mustLogin("viewer")
+	wantIn(t, wantPage(t, b.get("/setup"), 200), "Gitea or Forgejo", "/hooks/forge", "Target URL", "POST Content Type", "Custom Events",
+		"<b>Push</b>, <b>Delete</b>, <b>Release</b>, <b>Pull Request</b>, <b>Pull Request Synchronized</b>, <b>Pull Request Labeled</b>",
+		"https://git.example.org/acme/api/settings/hooks")
+	if a := p.deliverGitea(giteaPush(), asGitea("push", giteaPush())...); a.status != 202 {
+		t.Fatal(a)
+	}
+	wantIn(t, wantPage(t, b.get("/runs/api-1"), 200), "https://git.example.org/acme/api/commit/"+commitA, "https://git.example.org/acme/api/src/branch/main")
+
+	if got := server.EventsToTick(ci.ProviderGitea, []ci.On{{Push: &ci.OnPush{}}}); strings.Join(got, " ") != "Push Delete" {
+		t.Errorf("for pushes alone: %v", got)
+	}
+}
+
 // Ensure that without a public address the page shows the one that it was asked by.
 func TestSetup_WithoutPublicURL(t *testing.T) {
 	p := newPages(t, func(c *ci.Config) { c.PublicURL = "" })

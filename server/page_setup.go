@@ -62,29 +62,20 @@ func setupIntegration(cfg *ci.Config, in *ci.Integration, base string) web.Setup
 	for _, secret := range in.WebhookSecrets {
 		row.SecretNames = append(row.SecretNames, secret.Name)
 	}
-	var pushes, pulls bool
+	var asked []ci.On
 	for i := range cfg.Projects {
 		p := &cfg.Projects[i]
 		if p.Integration != in.Name {
 			continue
 		}
-		pushes, pulls = pushes || p.On.Push != nil, pulls || p.On.PullRequest != nil
+		asked = append(asked, p.On)
 		hooks := repositoryURL(in, p.Repository)
 		if hooks != "" {
 			hooks += "/settings/hooks"
 		}
 		row.Projects = append(row.Projects, web.SetupProject{Name: p.Name, Repository: p.Repository, HooksURL: hooks})
 	}
-	words := [2]string{"Pushes", "Pull requests"}
-	if in.Provider == providerGitea {
-		words = [2]string{"Push", "Pull Request"}
-	}
-	if pushes {
-		row.Events = append(row.Events, words[0])
-	}
-	if pulls {
-		row.Events = append(row.Events, words[1])
-	}
+	row.Events = eventsToTick(in.Provider, asked)
 	return row
 }
 

@@ -69,3 +69,29 @@ func (s SetupIntegration) ProviderText() string {
 
 // CanPause reports whether this person may pause a part now.
 func (p *SetupPage) CanPause(w ci.Work) bool { return slices.Contains(p.Pausable, w) }
+
+// What the provider's settings page calls the fields of a webhook.
+
+// URLField is where the address goes.
+func (s SetupIntegration) URLField() string {
+	if s.Provider == ci.ProviderGitea {
+		return "Target URL"
+	}
+	return "Payload URL"
+}
+
+// TypeField is where the content type is chosen.
+func (s SetupIntegration) TypeField() string {
+	if s.Provider == ci.ProviderGitea {
+		return "POST Content Type"
+	}
+	return "Content type"
+}
+
+// EventsField is where the events are ticked.
+func (s SetupIntegration) EventsField() string {
+	if s.Provider == ci.ProviderGitea {
+		return "Custom Events"
+	}
+	return "Events"
+}

@@ -266,7 +266,10 @@ func FuzzConfig(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(string(example))
-	f.Add(initConfig)
+	for _, provider := range []string{ci.ProviderGitHub, ci.ProviderGitea} {
+		start, _ := starterOf(provider)
+		f.Add(initConfig(start))
+	}
 	for _, s := range []string{
 		"a: &a [*a]", "<<: *x", "<<: &a {<<: *a}", "? [a]\n: b", "!!set {a}", "- - - -", "{", "a: |\n", "&a &b c", "---\n...\n---\n", "%TAG ! x",
 		"\"\\x\"", "projects: [null, {}, [], *a]", "data_dir: !!binary x", "listen: {a: b}\n", "a:\n\t- b", "\xff", "a: 'x\n\n", "on: {? a}",

@@ -3,11 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/hmac"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -43,10 +40,10 @@ func newHookSend(a *app) *cobra.Command {
 	var f hookFlags
 	cmd := &cobra.Command{
 		Use:   "send FILE",
-		Short: "Sign a payload and deliver it, as GitHub would",
+		Short: "Sign a payload and deliver it, as the provider would",
 		Long: `Sign a payload file with the integration's first webhook secret, deliver it to the first
-listener that serves hooks, and print the status and the reply. "-" reads the payload
-from stdin. Exit code 0 if the reply is a 2xx.`,
+listener that serves hooks with the headers of the integration's provider, and print the
+status and the reply. "-" reads the payload from stdin. Exit code 0 if the reply is a 2xx.`,
 		Example: `  docket hook send --event push payload.json
   docket hook send --event ping --integration github - < ping.json
   docket hook send --event push --delivery 72d3162e-cc78-11e3-81ab-4c9367dc0958 payload.json`,
@@ -95,7 +92,7 @@ func (a *app) sendHook(cmd *cobra.Command, f *hookFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	return a.deliver(cmd.Context(), to, f, in.WebhookSecrets[0], body)
+	return a.deliver(cmd.Context(), to, f.delivery, hookHeader(in.Provider, f.event, f.delivery, in.WebhookSecrets[0], body), body)
 }
 
 func pickIntegration(cmd *cobra.Command, cfg *ci.Config, path, name string) (*ci.Integration, error) {
@@ -150,10 +147,10 @@ func (a *app) payload(file string) ([]byte, error) {
 // hookTimeout is how long the receiver has to answer: GitHub waits 10 s.
 const hookTimeout = 10 * time.Second
 
-func (a *app) deliver(ctx context.Context, to string, f *hookFlags, secret ci.Secret, body []byte) error {
+func (a *app) deliver(ctx context.Context, to, delivery string, header http.Header, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, hookTimeout)
 	defer cancel()
-	resp, err := postHook(ctx, to, f.event, f.delivery, secret, body)
+	resp, err := postHook(ctx, to, header, body)
 	if err != nil {
 		return err
 	}
@@ -167,34 +164,9 @@ func (a *app) deliver(ctx context.Context, to string, f *hookFlags, secret ci.Se
 		fmt.Fprintln(a.out, string(bytes.TrimSpace(reply)))
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return fmt.Errorf("the delivery %s was refused with %s; the reply says why", f.delivery, resp.Status)
+		return fmt.Errorf("the delivery %s was refused with %s; the reply says why", delivery, resp.Status)
 	}
 	return nil
-}
-
-// postHook delivers a signed payload, as the provider would.
-func postHook(ctx context.Context, to, event, delivery string, secret ci.Secret, body []byte) (*http.Response, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, to, bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("%s cannot be delivered to: %w", to, err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("User-Agent", "docket-hook")
-	req.Header.Set("X-GitHub-Event", event)
-	req.Header.Set("X-GitHub-Delivery", delivery)
-	req.Header.Set("X-Hub-Signature-256", sign(secret, body))
-	resp, err := (&http.Client{CheckRedirect: noRedirect}).Do(req)
-	if err != nil {
-		return nil, fmt.Errorf("%s did not answer; start the server with `docket serve`, or name another address with --url: %w", to, err)
-	}
-	return resp, nil
-}
-
-// sign returns a body's X-Hub-Signature-256.
-func sign(secret ci.Secret, body []byte) string {
-	mac := hmac.New(sha256.New, []byte(secret.Reveal()))
-	mac.Write(body)
-	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
 // newGUID returns a version-1 UUID (RFC 9562) with a random node, as GitHub's

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"docket/server/gitea"
 	"docket/store/ci"
 )
 
@@ -81,6 +82,37 @@ integrations:
 	r := w.run("hook", "send", "-c", config, "--event", "push", file)
 	if r.code != exitFailed || !strings.HasPrefix(r.out, "403 Forbidden\n") || !strings.Contains(r.err, "was refused with 403 Forbidden; the reply says why") {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// Ensure that a delivery to a Gitea's integration looks like Gitea's: with the
+// same words under each name, and its bare signature.
+func TestHookSend_AsGitea(t *testing.T) {
+	payload := `{"ref":"refs/heads/main"}`
+	var seen http.Header
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mustSigned(t, "first", r)
+		seen = r.Header
+	}))
+	defer receiver.Close()
+	w := newWorld(t)
+	file := w.write("push.json", payload)
+	w.write("one", "first\n")
+	config := w.write("docket.yaml", `data_dir: d
+integrations:
+  - {name: tea, provider: gitea, api_url: 'https://git.example.org/api/v1/', webhook_secrets: [{file: one}]}
+`)
+	w.must("hook", "send", "-c", config, "--event", "push", "--delivery", "d-1", "--url", receiver.URL, file)
+	for name, want := range map[string]string{
+		"X-Gitea-Event": "push", "X-Gitea-Delivery": "d-1", "X-GitHub-Event": "push", "X-GitHub-Delivery": "d-1",
+		"X-Gitea-Signature": strings.TrimPrefix(seen.Get("X-Hub-Signature-256"), "sha256="),
+	} {
+		if got := seen.Get(name); got != want || want == "" {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if secret, err := gitea.Verify([]ci.Secret{ci.NewSecret("one", "first")}, seen, []byte(payload)); err != nil || secret != "one" {
+		t.Errorf("the signature: %q, %v", secret, err)
 	}
 }
 

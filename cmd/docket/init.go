@@ -13,38 +13,46 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"docket/store/ci"
 )
 
-// Names of what init writes.
-const (
-	initSecretFile = "github.secret"
-	initTokenFile  = "admin.token"
-)
+// initTokenFile is where init puts the admin token.
+const initTokenFile = "admin.token"
 
 func newInit(a *app) *cobra.Command {
-	return &cobra.Command{
+	var provider string
+	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Write a configuration, a webhook secret and an admin token to begin with",
 		Long: `Write into DIR (default: here) a commented docket.yaml, a fresh webhook secret
-(github.secret) and an admin token (admin.token), both for their owner's eyes only.
+(github.secret, or gitea.secret) and an admin token (admin.token), both for their owner's
+eyes only.
 
 The configuration works as it stands, except that its repository acme/hello is a
 placeholder. Nothing that exists is overwritten: if one of the files is there, nothing is
 written at all.`,
 		Example: `  docket init
-  docket init /etc/docket`,
+  docket init /etc/docket
+  docket init --provider gitea`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef(cmd, "%s does not take %q", cmd.CommandPath(), args[1])
 			}
+			start, ok := starterOf(provider)
+			if !ok {
+				return usagef(cmd, "--provider must be github or gitea (which is Forgejo too), not %q", provider)
+			}
 			dir := "."
 			if len(args) == 1 {
 				dir = args[0]
 			}
-			return a.init(dir)
+			return a.init(dir, start)
 		},
 	}
+	cmd.Flags().StringVar(&provider, "provider", ci.ProviderGitHub, "where the repository lies: `github` or gitea")
+	return cmd
 }
 
 // newFile is one file to be made.
@@ -54,11 +62,11 @@ type newFile struct {
 	content string
 }
 
-func (a *app) init(dir string) error {
+func (a *app) init(dir string, start starter) error {
 	files := []newFile{
-		{filepath.Join(dir, initSecretFile), 0o600, hex.EncodeToString(randomBytes(32)) + "\n"},
+		{filepath.Join(dir, start.secretFile()), 0o600, hex.EncodeToString(randomBytes(32)) + "\n"},
 		{filepath.Join(dir, initTokenFile), 0o600, "dkt_" + base64.RawURLEncoding.EncodeToString(randomBytes(32)) + "\n"},
-		{filepath.Join(dir, hereConfig), 0o644, initConfig},
+		{filepath.Join(dir, hereConfig), 0o644, initConfig(start)},
 	}
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
@@ -81,7 +89,7 @@ func (a *app) init(dir string) error {
 	if err := syncDir(dir); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(a.out, nextSteps(dir))
+	_, err := fmt.Fprint(a.out, nextSteps(dir, start))
 	return err
 }
 
@@ -117,7 +125,7 @@ func (f newFile) write() (err error) {
 }
 
 // nextSteps is what a new user has to know.
-func nextSteps(dir string) string {
+func nextSteps(dir string, start starter) string {
 	config := filepath.Join(dir, hereConfig)
 	serve := "docket serve"
 	if dir != "." {
@@ -127,20 +135,16 @@ func nextSteps(dir string) string {
 
 Next:
 
- 1. Put your repository in place of acme/hello in %s, then start the server:
+ 1. Put %s in %s, then start the server:
 
       %s
 
- 2. On GitHub, in the repository's Settings > Webhooks > Add webhook, paste:
-
-      Payload URL   https://YOUR-HOST/hooks/github
-      Content type  application/json
-      Secret        the line in %s
-
-    YOUR-HOST is where GitHub reaches the listener on 127.0.0.1:8080: a proxy or a tunnel
+ 2. %s
+    YOUR-HOST is where %s reaches the listener on 127.0.0.1:8080: a proxy or a tunnel
     before it. Without one, listen on 0.0.0.0:8080 in %s and use
-    http://YOUR-HOST:8080/hooks/github.
-`, hereConfig, initSecretFile, initTokenFile, config, serve, filepath.Join(dir, initSecretFile), config)
+    http://YOUR-HOST:8080/hooks/%s.
+`, hereConfig, start.secretFile(), initTokenFile, start.change, config, serve,
+		fmt.Sprintf(start.hook, filepath.Join(dir, start.secretFile())), start.calls, config, start.name)
 }
 
 // shellWord quotes a word for a POSIX shell if it needs it.

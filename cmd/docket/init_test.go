@@ -47,6 +47,26 @@ func TestInitThenCheck(t *testing.T) {
 	}
 }
 
+// Ensure that init for a Gitea passes check as it stands too, and says what
+// Gitea calls things.
+func TestInitForGitea(t *testing.T) {
+	w := newWorld(t)
+	out := w.must("init", "--provider", "gitea", w.dir)
+	mustContain(t, "the output", out, "/hooks/gitea", w.path("gitea.secret"), "Target URL", "Pull Request Synchronized", "ALLOWED_HOST_LIST")
+	check := w.must("check", "-c", w.path("docket.yaml"))
+	mustContain(t, "the summary", check, "is in order", "gitea", "hello")
+	if text := mustRead(t, w.path("docket.yaml")); strings.Contains(text, "github") || strings.Contains(text, "@") {
+		t.Errorf("docket.yaml is not Gitea's:\n%s", text)
+	}
+	if strings.Contains(out, "github") || strings.Contains(out, "%!") {
+		t.Errorf("the output is not Gitea's:\n%s", out)
+	}
+	r := w.run("init", "--provider", "gitlab", w.path("else"))
+	if r.code != exitUsage || !strings.Contains(r.err, `must be github or gitea (which is Forgejo too), not "gitlab"`) {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // Ensure that init works in the current directory and that its file is found
 // there without -c.
 func TestInitHere(t *testing.T) {

@@ -202,7 +202,8 @@ func (d *demonstration) push(ctx context.Context, address string) (run string, e
 		return "", err
 	}
 	secret := d.appliance.config.Integrations[0].WebhookSecrets[0]
-	reply, err := postHook(ctx, "http://"+address+"/hooks/demo", ci.EventPush, newGUID(d.app.now()), secret, payload)
+	header := hookHeader(ci.ProviderGitHub, ci.EventPush, newGUID(d.app.now()), secret, payload)
+	reply, err := postHook(ctx, "http://"+address+"/hooks/demo", header, payload)
 	if err != nil {
 		return "", err
 	}
