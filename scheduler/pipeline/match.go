@@ -166,10 +166,13 @@ func pullRequestAction(on *ci.OnPullRequest, action string, pr *ci.PullRequest) 
 		}
 		return ""
 	case "labeled":
-		if isSkipLabel(on, pr.Label) {
-			return fmt.Sprintf("the label %q is one of on.pull_request.skip.labels %s, which ends what waits", pr.Label, list(on.SkipLabels))
+		if label := skipLabelPutOn(on, pr); label != "" {
+			return fmt.Sprintf("the label %q is one of on.pull_request.skip.labels %s, which ends what waits", label, list(on.SkipLabels))
 		}
 	case "unlabeled":
+		if pr.Label == "" {
+			return "labels were taken away, which starts nothing where the provider does not say which"
+		}
 		if !isSkipLabel(on, pr.Label) {
 			return fmt.Sprintf("a label taken away starts something only where it is one of on.pull_request.skip.labels %s, and %q is not", list(on.SkipLabels), pr.Label)
 		}
@@ -187,6 +190,16 @@ func skipLabel(on *ci.OnPullRequest, labels []string) string {
 		}
 	}
 	return ""
+}
+
+// skipLabelPutOn returns the label that a labeled action is about if it keeps a
+// pull request from running, "" if not. Where the provider does not say which
+// label it was, any that is there now counts.
+func skipLabelPutOn(on *ci.OnPullRequest, pr *ci.PullRequest) string {
+	if pr.Label == "" {
+		return skipLabel(on, pr.Labels)
+	}
+	return skipLabel(on, []string{pr.Label})
 }
 
 // isSkipLabel compares as GitHub does: without regard to case.

@@ -184,6 +184,7 @@ func TestCancels(t *testing.T) {
 		"a draft again where drafts run":              {lax, pullRequest("converted_to_draft", "main"), ci.Cancel{}},
 		"a skip label":                                {strict, label("labeled", "No-CI"), pull(`pull request #3 has the label "No-CI"`)},
 		"another label":                               {strict, label("labeled", "bug"), ci.Cancel{}},
+		"a skip label among unknown changes":          {strict, with(pullRequest("labeled", "main"), func(e *ci.Event) { e.PullRequest.Labels = []string{"bug", "no-ci"} }), pull(`pull request #3 has the label "no-ci"`)},
 		"a skip label taken away":                     {strict, label("unlabeled", "no-ci"), ci.Cancel{}},
 		"new commits":                                 {strict, pullRequest("synchronize", "main"), ci.Cancel{}},
 		"a destroyed merge group": {lax, mergeGroup("destroyed", "main"), ci.Cancel{

@@ -79,8 +79,10 @@ func endsPullRequest(on *ci.OnPullRequest, e *ci.Event) string {
 	case on == nil:
 	case e.Action == "converted_to_draft" && on.SkipDrafts:
 		return name + " is a draft again"
-	case e.Action == "labeled" && isSkipLabel(on, e.PullRequest.Label):
-		return fmt.Sprintf("%s has the label %q", name, e.PullRequest.Label)
+	case e.Action == "labeled":
+		if label := skipLabelPutOn(on, e.PullRequest); label != "" {
+			return fmt.Sprintf("%s has the label %q", name, label)
+		}
 	}
 	return ""
 }

@@ -133,6 +133,10 @@ func TestParse_Release(t *testing.T) {
 			`{"action":"updated","release":{"tag_name":"v1"},` + acme + `}`,
 			ci.Event{Action: "edited", Ref: "refs/tags/v1", Tag: "v1", Resolve: true},
 		},
+		"a draft": {
+			`{"action":"published","release":{"tag_name":"","draft":true},` + acme + `}`,
+			ci.Event{Action: "published", Draft: true},
+		},
 		"without a tag": {
 			`{"action":"published","release":{"name":"One"},` + acme + `}`,
 			ci.Event{Action: "published", Message: "One", Problem: "the release names no tag"},

@@ -156,6 +156,7 @@ func (b *body) pullRequest(e *ci.Event) {
 		Labels:   pr.labels,
 		Rebased:  b.changes.rebased,
 		Merged:   pr.merged,
+		Closed:   pr.state == "closed",
 	}
 	e.PullRequest.HeadRepo.ID = pr.head.id()
 	if base > 0 && base != e.Repository.ID {

@@ -86,7 +86,7 @@ func TestParse_PullRequest(t *testing.T) {
 		},
 		"merged": {
 			pulled("closed", head, base, `,"merged":true,"state":"closed","merge_commit_sha":"`+sha1b+`"`),
-			want(func(e *ci.Event, pr *ci.PullRequest) { e.Action, pr.Merged = "closed", true }),
+			want(func(e *ci.Event, pr *ci.PullRequest) { e.Action, pr.Merged, pr.Closed = "closed", true, true }),
 		},
 		"labels changed": {
 			pulled("label_updated", head, base, `,"labels":[{"id":8,"name":"Kind/Bug"},{"id":9,"name":""}]`),

@@ -101,5 +101,5 @@ func (b *body) released(e *ci.Event) {
 	case v.tag != "":
 		setRef(e, "release's tag", "refs/tags/"+v.tag)
 	}
-	e.Resolve, e.Message = e.Ref != "", payload.FirstLine(v.name)
+	e.Draft, e.Resolve, e.Message = v.draft, e.Ref != "", payload.FirstLine(v.name)
 }

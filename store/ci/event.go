@@ -100,7 +100,8 @@ type PullRequest struct {
 	Fork     bool       `json:"fork"`            // true unless head and base are one repository id
 	Draft    bool       `json:"draft,omitempty"`
 	Labels   []string   `json:"labels,omitempty"`
-	// Label is the one that a labeled or unlabeled action is about.
+	// Label is the one that a labeled or unlabeled action is about, "" where
+	// the provider does not say which.
 	Label string `json:"-"`
 	// Rebased: an edited action that changed the base branch.
 	Rebased bool `json:"-"`
