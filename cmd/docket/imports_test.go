@@ -10,20 +10,21 @@ import (
 // mayImport is the plan of the house: which of docket's own packages each may
 // import. A pattern stands for the package and everything under it.
 var mayImport = map[string][]string{
-	"docket/store/ci":           {},
-	"docket/store":              {"docket/store/ci"},
-	"docket/store/storetest":    {"docket/store", "docket/store/ci"},
-	"docket/scheduler/pipeline": {"docket/store/ci"},
-	"docket/scheduler/runner":   {"docket/store/ci"},
-	"docket/server/payload":     {"docket/store/ci"},
-	"docket/server/github":      {"docket/store/ci", "docket/server/payload"},
-	"docket/server/gitea":       {"docket/store/ci", "docket/server/payload"},
-	"docket/web":                {"docket/store/ci"},
-	"docket/scheduler":          {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/scheduler/runner"},
-	"docket/dispatcher":         {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
-	"docket/dispatcher/forge":   {"docket/store/ci"},
-	"docket/server":             {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/server/payload", "docket/web"},
-	"docket/cmd/docket":         nil, // everything
+	"docket/store/ci":                   {},
+	"docket/store":                      {"docket/store/ci"},
+	"docket/store/storetest":            {"docket/store", "docket/store/ci"},
+	"docket/scheduler/pipeline":         {"docket/store/ci"},
+	"docket/scheduler/runner":           {"docket/store/ci"},
+	"docket/server/payload":             {"docket/store/ci"},
+	"docket/server/github":              {"docket/store/ci", "docket/server/payload"},
+	"docket/server/gitea":               {"docket/store/ci", "docket/server/payload"},
+	"docket/web":                        {"docket/store/ci"},
+	"docket/scheduler":                  {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/scheduler/runner"},
+	"docket/dispatcher":                 {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
+	"docket/dispatcher/forge":           {"docket/store/ci"},
+	"docket/dispatcher/forge/forgetest": {},
+	"docket/server":                     {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/server/payload", "docket/web"},
+	"docket/cmd/docket":                 nil, // everything
 }
 
 // onlyImporter names the one package that may import a library.

@@ -82,16 +82,18 @@ func (s signer) Sign(claims jwt.Claims) (string, error) {
 //
 // Errors: *ClockError where this machine's clock is why the App was not let
 // in; else those of call, with the answer wherever there was one.
-func (f *Forge) asApp(ctx context.Context, in *ci.Integration, call func(*github.Client) (*github.Response, error)) (*github.Response, error) {
+func (f *Forge) asApp(ctx context.Context, in *ci.Integration, call func(context.Context, *github.Client) (*github.Response, error)) (*github.Response, error) {
 	a, err := f.app(in)
 	if err != nil {
 		return nil, err
 	}
-	c := github.NewClient(&http.Client{Transport: a.transport, CheckRedirect: f.client.CheckRedirect, Timeout: callTimeout})
+	c := github.NewClient(&http.Client{Transport: a.transport, CheckRedirect: f.client.CheckRedirect})
 	if err := f.aim(c, in); err != nil {
 		return nil, err
 	}
-	resp, err := call(c)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	resp, err := call(ctx, c)
 	if resp == nil || resp.Response == nil {
 		return nil, err
 	}

@@ -25,7 +25,8 @@ import (
 // pull requests is some 3 MB.
 const maxAnswer = 32 << 20
 
-// callTimeout bounds one call where the caller's context has no earlier end.
+// callTimeout bounds one call, and the sign-in that it needs, where the
+// caller's context has no earlier end.
 const callTimeout = 30 * time.Second
 
 // Options are what a Forge works with. Config is required.
@@ -78,7 +79,6 @@ func outward(base *http.Client) *http.Client {
 	return &http.Client{
 		Transport:     bounded{next},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Timeout:       callTimeout,
 	}
 }
 
@@ -125,11 +125,13 @@ type Access struct {
 //
 // Errors are those of call, which come with the answer wherever there was one;
 // before it was called they are the package's own or the network's.
-func (f *Forge) Do(ctx context.Context, a Access, call func(*github.Client) (*github.Response, error)) (*github.Response, error) {
+func (f *Forge) Do(ctx context.Context, a Access, call func(context.Context, *github.Client) (*github.Response, error)) (*github.Response, error) {
 	in, err := f.integration(a.Integration)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
 	for again := false; ; again = true {
 		tok, err := f.token(ctx, in, a)
 		if err != nil {
@@ -139,7 +141,7 @@ func (f *Forge) Do(ctx context.Context, a Access, call func(*github.Client) (*gi
 		if err != nil {
 			return nil, err
 		}
-		resp, err := call(c)
+		resp, err := call(ctx, c)
 		if resp == nil || resp.Response == nil {
 			return nil, err
 		}

@@ -49,10 +49,10 @@ type headWalk struct {
 }
 
 // pages calls list for page after page until GitHub has no more.
-func (w *headWalk) pages(ctx context.Context, what string, list func(*github.Client, github.ListOptions) (*github.Response, error)) error {
+func (w *headWalk) pages(ctx context.Context, what string, list func(context.Context, *github.Client, github.ListOptions) (*github.Response, error)) error {
 	for page := 1; page != 0; {
-		resp, err := w.f.Do(ctx, w.access, func(c *github.Client) (*github.Response, error) {
-			return list(c, github.ListOptions{Page: page, PerPage: perPage})
+		resp, err := w.f.Do(ctx, w.access, func(ctx context.Context, c *github.Client) (*github.Response, error) {
+			return list(ctx, c, github.ListOptions{Page: page, PerPage: perPage})
 		})
 		if err := w.f.judge(w.in, fmt.Sprintf("list the %s of %s", what, w.access.Repository), resp, err); err != nil {
 			return err
@@ -69,7 +69,7 @@ func (w *headWalk) add(h Head) {
 }
 
 func (w *headWalk) branches(ctx context.Context) error {
-	return w.pages(ctx, "branches", func(c *github.Client, o github.ListOptions) (*github.Response, error) {
+	return w.pages(ctx, "branches", func(ctx context.Context, c *github.Client, o github.ListOptions) (*github.Response, error) {
 		part, resp, err := c.Repositories.ListBranches(ctx, w.owner, w.name, &github.BranchListOptions{ListOptions: o})
 		for _, b := range part {
 			w.add(Head{Ref: "refs/heads/" + b.GetName(), Commit: b.GetCommit().GetSHA()})
@@ -79,7 +79,7 @@ func (w *headWalk) branches(ctx context.Context) error {
 }
 
 func (w *headWalk) tags(ctx context.Context) error {
-	return w.pages(ctx, "tags", func(c *github.Client, o github.ListOptions) (*github.Response, error) {
+	return w.pages(ctx, "tags", func(ctx context.Context, c *github.Client, o github.ListOptions) (*github.Response, error) {
 		part, resp, err := c.Repositories.ListTags(ctx, w.owner, w.name, &o)
 		for _, t := range part {
 			w.add(Head{Ref: "refs/tags/" + t.GetName(), Commit: t.GetCommit().GetSHA()})
@@ -89,7 +89,7 @@ func (w *headWalk) tags(ctx context.Context) error {
 }
 
 func (w *headWalk) pulls(ctx context.Context) error {
-	return w.pages(ctx, "pull requests", func(c *github.Client, o github.ListOptions) (*github.Response, error) {
+	return w.pages(ctx, "pull requests", func(ctx context.Context, c *github.Client, o github.ListOptions) (*github.Response, error) {
 		part, resp, err := c.PullRequests.List(ctx, w.owner, w.name, &github.PullRequestListOptions{State: "open", ListOptions: o})
 		for _, p := range part {
 			w.add(Head{

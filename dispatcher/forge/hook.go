@@ -85,7 +85,7 @@ func (f *Forge) Hook(ctx context.Context, project ci.Project, publicURL string) 
 
 func (f *Forge) appHook(ctx context.Context, in *ci.Integration) (Hook, error) {
 	var h *github.HookConfig
-	resp, err := f.asApp(ctx, in, func(c *github.Client) (r *github.Response, err error) {
+	resp, err := f.asApp(ctx, in, func(ctx context.Context, c *github.Client) (r *github.Response, err error) {
 		h, r, err = c.Apps.GetHookConfig(ctx)
 		return r, err
 	})
@@ -103,7 +103,7 @@ func (f *Forge) repositoryHooks(ctx context.Context, in *ci.Integration, reposit
 	a := Access{Integration: in.Name, Repository: repository, Need: Hooks}
 	for page := 1; page != 0; {
 		var part []*github.Hook
-		resp, err := f.Do(ctx, a, func(c *github.Client) (r *github.Response, err error) {
+		resp, err := f.Do(ctx, a, func(ctx context.Context, c *github.Client) (r *github.Response, err error) {
 			part, r, err = c.Repositories.ListHooks(ctx, owner, name, &github.ListOptions{Page: page, PerPage: perPage})
 			return r, err
 		})
@@ -156,7 +156,7 @@ func (f *Forge) Deliveries(ctx context.Context, integration string, hook Hook, s
 	opts := &github.ListCursorOptions{PerPage: perPage}
 	for {
 		var part []*github.HookDelivery
-		resp, err := f.atHook(ctx, in, hook, func(c *github.Client, owner, name string) (r *github.Response, err error) {
+		resp, err := f.atHook(ctx, in, hook, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
 			if hook.App {
 				part, r, err = c.Apps.ListHookDeliveries(ctx, opts)
 			} else {
@@ -195,7 +195,7 @@ func (f *Forge) Redeliver(ctx context.Context, integration string, hook Hook, id
 	if err != nil {
 		return err
 	}
-	resp, err := f.atHook(ctx, in, hook, func(c *github.Client, owner, name string) (r *github.Response, err error) {
+	resp, err := f.atHook(ctx, in, hook, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
 		if hook.App {
 			_, r, err = c.Apps.RedeliverHookDelivery(ctx, id)
 		} else {
@@ -207,19 +207,21 @@ func (f *Forge) Redeliver(ctx context.Context, integration string, hook Hook, id
 }
 
 // atHook makes a call as who may see the webhook.
-func (f *Forge) atHook(ctx context.Context, in *ci.Integration, hook Hook, call func(c *github.Client, owner, name string) (*github.Response, error)) (*github.Response, error) {
+func (f *Forge) atHook(ctx context.Context, in *ci.Integration, hook Hook, call func(ctx context.Context, c *github.Client, owner, name string) (*github.Response, error)) (*github.Response, error) {
 	if hook.App {
 		if in.App == nil {
 			return nil, ci.Errorf(ci.CodeInvalid, "the integration %s has no App any more", in.Name)
 		}
-		return f.asApp(ctx, in, func(c *github.Client) (*github.Response, error) { return call(c, "", "") })
+		return f.asApp(ctx, in, func(ctx context.Context, c *github.Client) (*github.Response, error) { return call(ctx, c, "", "") })
 	}
 	owner, name, err := splitRepository(hook.Repository)
 	if err != nil {
 		return nil, err
 	}
 	a := Access{Integration: in.Name, Repository: hook.Repository, Need: Hooks}
-	return f.Do(ctx, a, func(c *github.Client) (*github.Response, error) { return call(c, owner, name) })
+	return f.Do(ctx, a, func(ctx context.Context, c *github.Client) (*github.Response, error) {
+		return call(ctx, c, owner, name)
+	})
 }
 
 func (h Hook) name() string {

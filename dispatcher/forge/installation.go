@@ -55,7 +55,7 @@ func (f *Forge) repositoryInstallation(ctx context.Context, in *ci.Integration, 
 		return known.id, nil
 	}
 	var found *github.Installation
-	resp, err := f.asApp(ctx, in, func(c *github.Client) (r *github.Response, err error) {
+	resp, err := f.asApp(ctx, in, func(ctx context.Context, c *github.Client) (r *github.Response, err error) {
 		found, r, err = c.Apps.FindRepositoryInstallation(ctx, owner, name)
 		return r, err
 	})

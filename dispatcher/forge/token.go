@@ -164,7 +164,7 @@ func (f *Forge) mint(ctx context.Context, in *ci.Integration, k tokenKey) (value
 		opts.Repositories = []string{name}
 	}
 	var t *github.InstallationToken
-	resp, err := f.asApp(ctx, in, func(c *github.Client) (r *github.Response, err error) {
+	resp, err := f.asApp(ctx, in, func(ctx context.Context, c *github.Client) (r *github.Response, err error) {
 		t, r, err = c.Apps.CreateInstallationToken(ctx, k.installation, opts)
 		return r, err
 	})
