@@ -154,11 +154,17 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 	}
 	s.report("supersede", s.supersede(ctx))
 	s.report("cancel", s.stopRequested())
+	sooner := func(next time.Time) {
+		if !next.IsZero() {
+			wait = min(wait, max(next.Sub(s.Now()), time.Millisecond))
+		}
+	}
 	next, err := s.prepare(work)
 	s.report("prepare", err)
-	if !next.IsZero() {
-		wait = min(wait, max(next.Sub(s.Now()), time.Millisecond))
-	}
+	sooner(next)
+	next, err = s.lapse(ctx)
+	s.report("lapse", err)
+	sooner(next)
 	s.report("claim", s.claim(ctx, work))
 	s.report("retention", s.prune(ctx))
 	s.lastScan.Store(s.Now().UnixMilli())

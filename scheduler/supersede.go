@@ -33,6 +33,7 @@ func (s *Scheduler) verdicts(sc store.Scope) []store.Supersession {
 		runs[i] = pipeline.Candidate{
 			Push: m.Push, State: m.Run.State, Deploying: m.Run.Internal.Deploying,
 			Event: m.Run.Internal.Scope != "", Fork: m.Run.Fork && !m.Run.Internal.Approved,
+			Undecided: m.Run.Undecided(), Bridge: m.Run.ID == "",
 		}
 		if c := m.Run.CancelRequested; c != nil && c.Into == ci.Superseded {
 			runs[i].State = ci.Superseded // it is being stopped

@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -153,6 +154,9 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if err := t.put(bucketDigests, p.digest, key); err != nil {
 		return out, err
 	}
+	if err := t.noteIgnored(a, out.Runs); err != nil {
+		return out, err
+	}
 	return out, t.cancelWaiting(a.Cancels, p.receipt.ID)
 }
 
@@ -166,18 +170,11 @@ func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted
 	if rec.BodySHA256 != a.Delivery.BodySHA256 {
 		return out, ci.Errorf(ci.CodeConflict, "receipt %s is on record with other bytes: a delivery id stands for one body", rec.ID)
 	}
-	if len(rec.Runs) > 0 {
+	if out.Runs, err = t.runsOf(rec); err != nil {
+		return out, err
+	}
+	if !skips(out.Runs) {
 		out.Duplicate = true
-		for _, id := range rec.Runs {
-			r, err := t.run(id)
-			if ci.CodeOf(err) == ci.CodeNotFound {
-				r.ID = id // retention took it; its name stands
-				r.Project, r.Number, _ = ci.ParseRunID(id)
-			} else if err != nil {
-				return out, err
-			}
-			out.Runs = append(out.Runs, r)
-		}
 		return out, nil
 	}
 	if err := t.checkPins(a); err != nil {
@@ -186,13 +183,15 @@ func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted
 	if err := t.pin(a); err != nil {
 		return out, err
 	}
-	var v ci.Verdict
-	if out.Runs, rec.Runs, v, err = t.start(a, p); err != nil {
+	made, ids, v, err := t.start(a, p)
+	if err != nil {
 		return out, err
 	}
-	rec.Outcome, rec.Reason = v.Outcome, v.Reason
+	if out.Duplicate = len(made) == 0; !out.Duplicate || len(rec.Runs) == 0 {
+		rec.Outcome, rec.Reason = v.Outcome, v.Reason
+	}
 	addVerdict(rec, v)
-	out.Duplicate = len(out.Runs) == 0
+	out.Runs, rec.Runs = append(out.Runs, made...), append(rec.Runs, ids...)
 	// What a deletion ends was ended when it first came. What waits now may
 	// belong to a ref that was made anew since.
 	return out, t.putReceipt(key, rec)
@@ -213,12 +212,28 @@ func (t *tx) start(a *Acceptance, p *acceptance) (runs []ci.Run, ids []string, v
 	}
 	v.Outcome, v.Reason = ci.Accepted, ""
 	if len(ids) == 0 {
-		v.Outcome, v.Reason = ci.Ignored, a.Reason
-		if why != "" {
-			v.Reason = why
+		v.Outcome, v.Reason = ci.Ignored, cmp.Or(why, a.Reason)
+		for i := range a.Drafts {
+			v.Reason = cmp.Or(v.Reason, a.Drafts[i].Reason)
 		}
 	}
 	return runs, ids, v, nil
+}
+
+// runsOf reads the runs of a receipt. Of one that retention took the name
+// stands.
+func (t *tx) runsOf(rec *ci.Receipt) (runs []ci.Run, err error) {
+	for _, id := range rec.Runs {
+		r, err := t.run(id)
+		if ci.CodeOf(err) == ci.CodeNotFound {
+			r.ID = id
+			r.Project, r.Number, _ = ci.ParseRunID(id)
+		} else if err != nil {
+			return nil, err
+		}
+		runs = append(runs, r)
+	}
+	return runs, nil
 }
 
 func addVerdict(rec *ci.Receipt, v ci.Verdict) {
@@ -228,9 +243,17 @@ func addVerdict(rec *ci.Receipt, v ci.Verdict) {
 	}
 }
 
+// createRuns makes runs, but for skips that would have nothing to say.
 func (t *tx) createRuns(list []*newRun) (runs []ci.Run, ids []string, err error) {
 	ids = []string{}
 	for _, n := range list {
+		if n.run.Internal.Skip {
+			if say, err := t.maySay(&n.run, n.spec); err != nil {
+				return nil, nil, err
+			} else if !say {
+				continue
+			}
+		}
 		r, err := t.createRun(n)
 		if err != nil {
 			return nil, nil, err

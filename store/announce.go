@@ -31,7 +31,7 @@ func (t *tx) announce(r *ci.Run, spec *ci.Spec, event string) error {
 
 // notify queues what the configured targets hear of it.
 func (t *tx) notify(r *ci.Run, spec *ci.Spec, event string) error {
-	if len(spec.Notify) == 0 || event == "" {
+	if len(spec.Notify) == 0 || event == "" || r.Internal.Skip {
 		return nil
 	}
 	events := []string{event}
@@ -95,6 +95,9 @@ func statusOf(r *ci.Run) (state, text string) {
 			return s + ": " + r.Reason
 		}
 		return s
+	}
+	if r.Internal.Skip {
+		return "success", "was " + r.Reason
 	}
 	switch r.State {
 	case ci.Held:

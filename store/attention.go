@@ -87,6 +87,7 @@ func (s *Store) Waiting(limit int) (runs []ci.Run, more int, err error) {
 			if err != nil {
 				return err
 			}
+			t.showWaiting(&r)
 			runs = append(runs, r)
 		}
 		more = total - len(runs)

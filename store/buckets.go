@@ -38,11 +38,13 @@ const (
 	bucketRunEntries   // project, number, seq -> nothing: the outbox entries of a run
 	bucketKinds        // project, kind of ref, number -> seq of the run: tags and pull requests
 	bucketSlots        // project, digest of the schedule -> the last slot that was settled
-	bucketGroups       // concurrency group -> the run that holds it
+	bucketGroups       // concurrency group, who holds it or its turn -> run (see group.go)
 	bucketChecks       // project, number of the run -> id of its check run at the provider
 	bucketRecoveries   // integration -> how far its deliveries were compared
 	bucketGaps         // seq -> a time in which docket was not there
 	bucketHeads        // project, ref or pull request -> a head that no run is known of
+	bucketLapses       // time, seq of the run -> run: held ones that are to lapse
+	bucketCommits      // project, commit, context -> number of the run that ended there last
 	bucketCount
 )
 
@@ -54,6 +56,7 @@ var bucketNames = [bucketCount][]byte{
 	[]byte("users"), []byte("sessions"), []byte("user_sessions"), []byte("login_links"),
 	[]byte("run_entries"), []byte("kinds"),
 	[]byte("slots"), []byte("groups"), []byte("checks"), []byte("recoveries"), []byte("gaps"), []byte("heads"),
+	[]byte("lapses"), []byte("commits"),
 }
 
 // fill is how full a page is left when it splits. Buckets that only ever

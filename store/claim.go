@@ -15,7 +15,8 @@ import (
 //
 // Projects take turns: the one with the fewest running runs comes first, and
 // among equals the one whose run has waited longest. In a project the order
-// is that of creation.
+// is that of creation; a run whose concurrency group is taken, or that is not
+// the next of its group, is passed over.
 func (s *Store) Claim(ctx context.Context, boot string, max int) (run ci.Run, ok bool, err error) {
 	return s.claim(ctx, boot, max, func(t *tx, r *ci.Run) bool {
 		key, scoped := scopeKey(r)
@@ -70,11 +71,16 @@ func (t *tx) nextQueued(max int) []byte {
 	var best []byte
 	var bestRunning int
 	var bestSeq uint64
+	groups := turns{t: t}
 	q := stateBytes[ci.Queued]
 	for k, v := c.Seek([]byte{q}); len(k) > 0 && k[0] == q; {
 		project, _, ok := splitRunKey(k[1:])
 		if !ok {
 			return nil
+		}
+		if !groups.mayRun(v) {
+			k, v = c.Next()
+			continue
 		}
 		n, seq := running[project], fromBE64(v)
 		if best == nil || n < bestRunning || n == bestRunning && seq < bestSeq {

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 
 	bolt "go.etcd.io/bbolt"
@@ -99,3 +100,16 @@ func TableOf(b *bolt.Tx, name string) *Table {
 
 // SetSequence changes the table's count.
 func (t *table) SetSequence(n uint64) error { return t.b.SetSequence(n) }
+
+// Ignored counts the ignored pushes that are kept of a branch.
+func Ignored(s *Store, project, branch string) (n int) {
+	_ = s.view(func(t *tx) error {
+		prefix := refPrefix(project, refIgnored, branch)
+		c := t.bucket(bucketRefs).Cursor()
+		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+			n++
+		}
+		return nil
+	})
+	return n
+}

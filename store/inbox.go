@@ -63,10 +63,15 @@ type Resolution struct {
 	Commit string   // of the ref; "" leaves the run's own
 	Spec   *ci.Spec // completed from the pipeline file; nil leaves the frozen one
 	Failed string   // why the run can never start; it ends as failed
+	// Skipped is why a filter (see ci.Job.Paths) keeps the run from running. It
+	// ends as cancelled; where the job says so and no other run of the commit
+	// and context is on record, its status is a success that says why, else it
+	// has none. Commit is taken, Spec is not.
+	Skipped string
 }
 
 // ResolveJob freezes what a job found and moves the run on: to queued, for a
-// fork's to held, or to failed. A run that is not preparing any more stays as
+// fork's to held, or to its end. A run that is not preparing any more stays as
 // it is.
 func (s *Store) ResolveJob(ctx context.Context, id string, res Resolution) (ci.Run, error) {
 	return s.changeRun(ctx, id, func(t *tx, r *ci.Run) error {
@@ -75,6 +80,9 @@ func (s *Store) ResolveJob(ctx context.Context, id string, res Resolution) (ci.R
 		}
 		if res.Failed != "" {
 			return t.moveRun(r, ci.Failed, res.Failed)
+		}
+		if res.Skipped != "" {
+			return t.skipPreparing(r, res)
 		}
 		return t.resolve(r, res)
 	})
@@ -98,26 +106,25 @@ func (t *tx) resolve(r *ci.Run, res Resolution) error {
 	if err != nil {
 		return err
 	}
+	had, wasIn := runLane(r, before)
+	undecided := r.Undecided()
 	r.Steps, r.Internal.Job = pendingSteps(spec), nil
-	if before.Report != spec.Report { // it enters the lane, or leaves it; without a commit it is in none
-		if err := t.leaveLane(r, before); err != nil {
-			return err
-		}
-		if err := t.joinLane(r, spec); err != nil {
-			return err
-		}
-	}
-	if r.Source.Commit == "" {
+	known := r.Source.Commit != ""
+	if !known {
 		r.Source.Commit = res.Commit
 		if err := t.fileRef(r); err != nil {
 			return err
 		}
-		if err := t.joinLane(r, spec); err != nil {
+	}
+	if err := t.changeLane(r, spec, had, wasIn); err != nil {
+		return err
+	}
+	if undecided { // from now on it can take an older one's place
+		if err := t.listScope(r); err != nil {
 			return err
 		}
-		if err := t.joinLate(r, spec); err != nil {
-			return err
-		}
+	}
+	if !known {
 		foreign, err := t.isForkCommit(r)
 		if err != nil {
 			return err

@@ -15,7 +15,7 @@ import (
 // record exists while there is anything to tell or anyone who might.
 type lane struct {
 	// speaker is the newest run that shares the lane; only it is listened to.
-	// Its order of creation, and its id.
+	// Its order of creation, 0 for a skipped one, and its id.
 	speaker uint64
 	run     string
 	// users counts runs that have not ended and entries that are pending or
@@ -113,9 +113,10 @@ func (l *lane) encode() []byte {
 	return b
 }
 
-// runLane is the lane of a run's commit status; ok is false if it has none.
+// runLane is the lane of a run's commit status; ok is false if it has none, or
+// none yet: a run that a filter may still stop says nothing and silences nobody.
 func runLane(r *ci.Run, spec *ci.Spec) (name string, ok bool) {
-	if !spec.Report || r.Source.Commit == "" {
+	if !spec.Report || r.Source.Commit == "" || r.Undecided() || r.Internal.Silent {
 		return "", false
 	}
 	return statusLane(r.Internal.Integration, r.Source.Repository, r.Source.Commit, r.Internal.Context), true
@@ -132,11 +133,39 @@ func (t *tx) joinLane(r *ci.Run, spec *ci.Spec) error {
 	if err != nil {
 		return err
 	}
-	if r.Internal.Seq > l.speaker {
+	switch {
+	case r.Internal.Skip: // it speaks where nobody does, and every other run before it
+		if l.run == "" {
+			l.run = r.ID
+		}
+	case r.Internal.Seq > l.speaker:
 		l.speaker, l.run = r.Internal.Seq, r.ID
 	}
 	l.users++
 	t.touchLane(l)
+	return nil
+}
+
+// joinLaneLate is joinLane for a run that was made before it had a lane.
+func (t *tx) joinLaneLate(r *ci.Run, spec *ci.Spec) error {
+	if err := t.joinLane(r, spec); err != nil {
+		return err
+	}
+	return t.joinLate(r, spec)
+}
+
+// changeLane follows a run that leaves the state Preparing into the lane that
+// it has now, from the one that it had, if any.
+func (t *tx) changeLane(r *ci.Run, spec *ci.Spec, had string, wasIn bool) error {
+	name, isIn := runLane(r, spec)
+	switch {
+	case isIn && !wasIn:
+		return t.joinLaneLate(r, spec)
+	case wasIn && !isIn:
+		return t.leave(had)
+	case wasIn && had != name:
+		return ci.Errorf(ci.CodeInternal, "run %s would change its lane", r.ID)
+	}
 	return nil
 }
 
@@ -159,6 +188,9 @@ func (t *tx) joinLate(r *ci.Run, spec *ci.Spec) error {
 		other, err := decodeRun(k, v)
 		if err != nil {
 			return err
+		}
+		if other.Internal.Skip {
+			continue
 		}
 		spec, err := t.spec(other.Spec)
 		if err != nil {
@@ -184,6 +216,10 @@ func (t *tx) leaveLane(r *ci.Run, spec *ci.Spec) error {
 	if !ok {
 		return nil
 	}
+	return t.leave(name)
+}
+
+func (t *tx) leave(name string) error {
 	l, err := t.lane(name)
 	if err != nil {
 		return err

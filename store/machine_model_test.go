@@ -27,6 +27,27 @@ type mRun struct {
 	cancel                                      ci.State // what it is asked to become
 	cancelBy, supersededBy                      string
 	deploying, fork                             bool
+	group                                       string
+	skip, silent, undecided                     bool
+}
+
+// lane is where the run's status is told; "" for nowhere.
+func (r *mRun) lane() string {
+	if r.commit == "" || r.undecided || r.silent {
+		return ""
+	}
+	return "status " + r.commit + " " + r.context
+}
+
+// settled reports whether a run of the same project, commit and context is on
+// record, whose word a skip would stand beside.
+func (m *model) settled(r *mRun) bool {
+	for _, o := range m.order {
+		if o != r && o.project == r.project && o.lane() == "status "+r.commit+" "+r.context {
+			return true
+		}
+	}
+	return false
 }
 
 type mReceipt struct {
@@ -81,7 +102,7 @@ func (m *model) create(r mRun) *mRun {
 }
 
 func (m *model) move(r *mRun, to ci.State) {
-	r.state = to
+	r.state, r.undecided = to, false
 	if to.Final() {
 		r.cancel, r.cancelBy = "", ""
 	}
@@ -92,12 +113,13 @@ const modelTarget = "https://hooks.example.org"
 
 // tell puts into the outbox what a run's state means for the world.
 func (m *model) tell(r *mRun) {
-	if r.commit != "" && r.state != ci.Preparing {
-		lane := "status " + r.commit + " " + r.context
+	if lane := r.lane(); lane != "" && r.state != ci.Preparing {
 		word := map[ci.State]string{
 			ci.Held: "pending", ci.Queued: "pending", ci.Running: "pending", ci.Succeeded: "success", ci.Failed: "failure",
 		}[r.state]
-		if word == "" {
+		if r.skip {
+			word = "success"
+		} else if word == "" {
 			word = "error"
 		}
 		if r.state.Final() {
@@ -116,7 +138,7 @@ func (m *model) tell(r *mRun) {
 	if r.state.Final() {
 		event = ci.RunFinished
 	}
-	if event != "" {
+	if event != "" && !r.skip {
 		m.entries = append(m.entries, &mEntry{
 			lane: "hook " + r.id, hold: modelTarget, run: r.id, event: event, state: ci.OutboxPending,
 			final: r.state.Final(), due: m.now,
@@ -153,7 +175,7 @@ func (m *model) begin(i int) (ok bool) {
 	if e.status {
 		speaker := ""
 		for _, r := range m.order {
-			if r.commit != "" && "status "+r.commit+" "+r.context == e.lane {
+			if r.lane() == e.lane && (!r.skip || speaker == "") {
 				speaker = r.id
 			}
 		}
@@ -174,10 +196,12 @@ func (m *model) begin(i int) (ok bool) {
 func (m *model) next(limit int) *mRun {
 	running := map[string]int{}
 	total := 0
+	taken := map[string]bool{}
 	for _, r := range m.order {
 		if r.state == ci.Running {
 			running[r.project]++
 			total++
+			taken[r.group] = r.group != ""
 		}
 	}
 	if total >= limit {
@@ -186,7 +210,11 @@ func (m *model) next(limit int) *mRun {
 	var best *mRun
 	seen := map[string]bool{}
 	for _, r := range m.order {
-		if r.state != ci.Queued || seen[r.project] {
+		if r.state != ci.Queued || taken[r.group] {
+			continue
+		}
+		taken[r.group] = r.group != "" // it is this one's turn
+		if seen[r.project] {
 			continue
 		}
 		seen[r.project] = true
@@ -215,15 +243,20 @@ func (m *model) accept(id, body string, drafts []mRun) (runs []string, duplicate
 		m.receipts[id] = rec
 	case rec.body != body:
 		return nil, false, true
-	case len(rec.runs) > 0:
+	case slices.ContainsFunc(rec.runs, func(id string) bool { return !m.runs[id].skip }):
 		return rec.runs, true, false
 	default:
-		duplicate = len(drafts) == 0
+		duplicate = true
 	}
-	rec.outcome = ci.Ignored
+	if rec.outcome == "" {
+		rec.outcome, duplicate = ci.Ignored, false
+	}
 	for _, d := range drafts {
+		if d.skip && m.settled(&d) {
+			continue
+		}
 		rec.runs = append(rec.runs, m.create(d).id)
-		rec.outcome = ci.Accepted
+		rec.outcome, duplicate = ci.Accepted, false
 	}
 	return slices.Clone(rec.runs), duplicate, false
 }

@@ -210,11 +210,12 @@ func (x *machine) delivery(t *rapid.T) (a store.Acceptance, body string, drafts 
 	before, after := rapid.IntRange(0, 5).Draw(t, "before"), rapid.IntRange(1, 5).Draw(t, "after")
 	body = fmt.Sprint(id, " ", rapid.SampledFrom([]int{1, 1, 1, 1, 2}).Draw(t, "body"))
 	d := mRun{project: project, branch: branch, commit: sha(after), context: "docket/" + project, cause: ci.CauseDelivery, state: ci.Queued}
+	d.group = rapid.SampledFrom([]string{"", "", "g"}).Draw(t, "group")
 	change := []func(*store.Acceptance){func(a *store.Acceptance) {
 		a.Delivery.Body = []byte(body)
-		a.Drafts[0].Spec = modelSpec()
+		a.Drafts[0].Spec, a.Drafts[0].Group = modelSpec(), d.group
 	}}
-	switch rapid.SampledFrom([]string{"push", "push", "push", "fork", "pipeline", "ignored"}).Draw(t, "kind") {
+	switch rapid.SampledFrom([]string{"push", "push", "push", "fork", "pipeline", "ignored", "skip", "undecided"}).Draw(t, "kind") {
 	case "fork":
 		d.fork, d.state, d.context = true, ci.Held, d.context+"/pr"
 		change = append(change, fromFork(7))
@@ -222,6 +223,16 @@ func (x *machine) delivery(t *rapid.T) (a store.Acceptance, body string, drafts 
 		d.state = ci.Preparing
 		change = append(change, func(a *store.Acceptance) {
 			a.Drafts[0].State, a.Drafts[0].Job = ci.Preparing, &ci.Job{Pipeline: ".docket.yml"}
+		})
+	case "skip":
+		d.state, d.skip = ci.Cancelled, true
+		change = append(change, func(a *store.Acceptance) {
+			a.Drafts[0].State, a.Drafts[0].Skip, a.Drafts[0].Reason = ci.Cancelled, true, "no file"
+		})
+	case "undecided":
+		d.state, d.undecided = ci.Preparing, true
+		change = append(change, func(a *store.Acceptance) {
+			a.Drafts[0].State, a.Drafts[0].Job = ci.Preparing, &ci.Job{Paths: &ci.Paths{Only: []string{"x"}}, OnSkip: ci.OnSkipReport}
 		})
 	case "ignored":
 		return pushed(id, project, branch, before, after, append(change, ignored("x"))...), body, nil
@@ -322,7 +333,7 @@ func (x *machine) rerun(t *rapid.T) {
 		return
 	}
 	mustNil(t, err)
-	d := mRun{project: r.project, branch: r.branch, commit: r.commit, context: r.context, cause: ci.CauseRerun, fork: r.fork, state: ci.Queued}
+	d := mRun{project: r.project, branch: r.branch, commit: r.commit, context: r.context, cause: ci.CauseRerun, fork: r.fork, group: r.group, state: ci.Queued}
 	if d.fork {
 		d.state = ci.Held
 	}
@@ -337,6 +348,13 @@ func (x *machine) resolve(t *rapid.T) {
 		_, err := x.s.ResolveJob(context.Background(), r.id, store.Resolution{Failed: "no"})
 		mustNil(t, err)
 		x.m.move(r, ci.Failed)
+		return
+	}
+	if r.undecided && rapid.Bool().Draw(t, "skipped") {
+		_, err := x.s.ResolveJob(context.Background(), r.id, store.Resolution{Skipped: "no file"})
+		mustNil(t, err)
+		r.skip, r.silent = true, x.m.settled(r)
+		x.m.move(r, ci.Cancelled)
 		return
 	}
 	res := store.Resolution{}
@@ -421,9 +439,15 @@ func (x *machine) supersede(t *rapid.T) {
 	mustNil(t, err)
 	for _, sc := range list {
 		var decided []store.Supersession
-		for i, mv := range sc.Moves {
-			if i < len(sc.Moves)-1 && !mv.Run.State.Final() {
-				decided = append(decided, store.Supersession{Run: mv.Run.ID, By: sc.Moves[len(sc.Moves)-1].Run.ID, Reason: "newer"})
+		newest := ""
+		for _, mv := range sc.Moves {
+			if mv.Run.ID != "" {
+				newest = mv.Run.ID
+			}
+		}
+		for _, mv := range sc.Moves {
+			if mv.Run.ID != "" && mv.Run.ID != newest && !mv.Run.State.Final() {
+				decided = append(decided, store.Supersession{Run: mv.Run.ID, By: newest, Reason: "newer"})
 			}
 		}
 		mustNil(t, x.s.Supersede(context.Background(), sc, decided))

@@ -15,12 +15,14 @@ import (
 // The refs bucket files each run under what it builds: a branch, a tag, a
 // pull request's number, a pull request's head branch. The first three also
 // say how the ref moved, which superseding, a branch's head and twins are
-// read from.
+// read from. A skipped run is filed under the same letter in capitals: it is
+// listed, and nothing else is read from it than how the ref moved.
 const (
 	refBranch      = 'b'
 	refTag         = 't'
 	refPullRequest = 'p'
 	refHeadBranch  = 'h'
+	refIgnored     = 'i' // pushes of a branch that started nothing (see bridge.go)
 )
 
 // lookBack bounds how many of a ref's pushes are put in order, and maxMoves
@@ -120,26 +122,48 @@ func decodeMove(v []byte) (m move, err error) {
 	return m, nil
 }
 
-// fileRef puts a run into the refs index.
-func (t *tx) fileRef(r *ci.Run) error {
+// refKeys are the places of a run in the refs index.
+func refKeys(r *ci.Run) (keys [][]byte) {
 	kind, name, ok := refOf(r)
 	if !ok {
 		return nil
 	}
-	m := move{
+	keys = append(keys, refKey(r.Project, filedAs(kind, r), name, r.Number))
+	if kind == refPullRequest && r.Source.Branch != "" {
+		keys = append(keys, refKey(r.Project, filedAs(refHeadBranch, r), r.Source.Branch, r.Number))
+	}
+	return keys
+}
+
+// filedAs returns the letter that a run is filed under for a kind.
+func filedAs(kind byte, r *ci.Run) byte {
+	if r.Internal.Skip {
+		return skippedKind(kind)
+	}
+	return kind
+}
+
+func skippedKind(kind byte) byte { return kind - 'a' + 'A' }
+
+// fileRef puts a run into the refs index.
+func (t *tx) fileRef(r *ci.Run) error {
+	m := encodeMove(move{
 		seq: r.Internal.Seq, scope: scopeHash(r.Internal.Scope), head: r.Internal.Head,
 		before: r.Source.Before, after: r.Source.Commit,
-	}
-	if err := t.put(bucketRefs, refKey(r.Project, kind, name, r.Number), encodeMove(m)); err != nil {
-		return err
-	}
-	if kind == refPullRequest && r.Source.Branch != "" {
-		return t.put(bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number), encodeMove(m))
+	})
+	for _, key := range refKeys(r) {
+		if err := t.put(bucketRefs, key, m); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// placed is a move and whose it is.
+// unfileRef takes a run out of the refs index.
+func (t *tx) unfileRef(r *ci.Run) error { return t.deleteAll(bucketRefs, refKeys(r)) }
+
+// placed is a move and whose it is; number 0: no run's, or a skipped one's
+// (see bridge.go).
 type placed struct {
 	move
 	number uint64
@@ -148,40 +172,48 @@ type placed struct {
 // noteDeletion ends a branch's life: what moved it before has no say in what
 // becomes of a new branch of that name.
 func (t *tx) noteDeletion(project, branch string) error {
+	if err := t.trimIgnored(project, branch, 0); err != nil {
+		return err
+	}
 	key := append(projectPrefix(project), branch...)
 	return t.put(bucketDeletions, key, be64(t.bucket(bucketRuns).Sequence()))
 }
 
 // moves returns the newest moves of a ref's present life in order of arrival,
 // at most lookBack, those that keep returns true for.
-func (t *tx) moves(project string, kind byte, name string, keep func(move) bool) ([]placed, error) {
+func (t *tx) moves(project string, kind byte, name string, keep func(move) bool) (list []placed, err error) {
+	err = t.eachMove(project, kind, name, func(p placed) bool {
+		if keep(p.move) {
+			list = append(list, p)
+		}
+		return len(list) < lookBack
+	})
+	slices.Reverse(list)
+	return list, err
+}
+
+// eachMove calls fn with the newest moves of a ref's present life, at most
+// maxMoves, the last to arrive first, until fn returns false.
+func (t *tx) eachMove(project string, kind byte, name string, fn func(placed) bool) error {
 	prefix := refPrefix(project, kind, name)
 	c := t.bucket(bucketRefs).Cursor()
 	var deleted uint64
-	if kind == refBranch {
+	switch kind {
+	case refBranch, skippedKind(refBranch), refIgnored:
 		deleted = fromBE64(t.get(bucketDeletions, append(projectPrefix(project), name...)))
 	}
-	var list []placed
 	k, v := last(c, prefix)
-	for looked := 0; k != nil && len(k) == len(prefix)+8 && looked < maxMoves && len(list) < lookBack; looked++ {
+	for looked := 0; len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix) && looked < maxMoves; looked++ {
 		m, err := decodeMove(v)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if m.seq <= deleted {
-			break
+		if m.seq <= deleted || !fn(placed{m, fromBE64(k[len(prefix):])}) {
+			return nil
 		}
-		if keep(m) {
-			list = append(list, placed{m, fromBE64(k[len(prefix):])})
-		}
-		if k, v = c.Prev(); len(k) < len(prefix) || string(k[:len(prefix)]) != string(prefix) {
-			break
-		}
+		k, v = c.Prev()
 	}
-	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
-		list[i], list[j] = list[j], list[i]
-	}
-	return list, nil
+	return nil
 }
 
 // alive returns the moves of a ref's runs that have not ended, in order of
@@ -222,20 +254,39 @@ func pushesOf(project string, list []placed) []ci.Push {
 	return pushes
 }
 
-// head finds a branch's newest head and the newest run of that commit there.
+// head finds a branch's newest head that a run was made for, and the newest run
+// of that commit there.
 func (t *tx) head(project, branch string) (h Head, ok bool, err error) {
 	telling, err := t.moves(project, refBranch, branch, func(m move) bool { return m.head && m.after != "" })
 	if err != nil || len(telling) == 0 {
 		return h, false, err
 	}
-	newest := telling[ci.Newest(pushesOf(project, telling))]
-	same, err := t.moves(project, refBranch, branch, func(m move) bool { return m.after == newest.after })
+	if telling, err = t.withBridges(project, branch, telling); err != nil {
+		return h, false, err
+	}
+	runs := map[string][]uint64{} // numbers by commit, newest first
+	err = t.eachMove(project, refBranch, branch, func(p placed) bool {
+		runs[p.after] = append(runs[p.after], p.number)
+		return true
+	})
 	if err != nil {
 		return h, false, err
 	}
-	number := same[len(same)-1].number
-	state := runState(t.get(bucketRuns, runKey(project, number)))
-	return Head{Branch: branch, Run: ci.RunID(project, number), State: state, Commit: newest.after}, true, nil
+	order := ci.Order(pushesOf(project, telling))
+	for i := len(order) - 1; i >= 0; i-- {
+		commit := telling[order[i]].after
+		for _, number := range runs[commit] {
+			key := runKey(project, number)
+			r, err := decodeRun(key, t.get(bucketRuns, key))
+			if err != nil {
+				return h, false, err
+			}
+			if !r.Undecided() {
+				return Head{Branch: branch, Run: r.ID, State: r.State, Commit: commit}, true, nil
+			}
+		}
+	}
+	return h, false, nil
 }
 
 // Head is the newest head of a branch that docket knows, and its newest run.

@@ -25,6 +25,9 @@ func (s *Store) Replay(ctx context.Context, r Replay) (rec ci.Receipt, replayed 
 	for i := range drafts {
 		drafts[i].Scope = ""
 	}
+	if r.Reason == "" && len(drafts) > 0 {
+		r.Reason = drafts[0].Reason // of a skip, in case it is not made
+	}
 	now := ci.At(s.now())
 	runs := s.prepareRuns(drafts, now)
 	req := answered{scope: "/receipts", key: r.Key, digest: digestOf("replay", r.ID.String(), "")}

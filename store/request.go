@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"time"
 
 	"docket/store/ci"
 )
@@ -256,6 +257,7 @@ func (t *tx) rerunOf(id string, cause ci.Cause) (*newRun, error) {
 		Project: old.Project, Integration: old.Internal.Integration, State: ci.Queued,
 		Cause: cause, Origin: origin,
 		Source: old.Source, Fork: old.Fork, Inputs: old.Inputs, Context: old.Internal.Context, Title: old.Internal.Title,
+		Group: old.Internal.Group, HoldFor: time.Duration(old.Internal.HoldFor),
 	}
 	if old.Fork {
 		d.State = ci.Held

@@ -108,11 +108,11 @@ func (t *tx) removeRun(r *ci.Run) error {
 		{bucketRuns, runKey(r.Project, r.Number)},
 		{bucketStates, stateKey(r.State, r.Project, r.Number)},
 	}
-	if kind, name, ok := refOf(r); ok {
-		places = append(places, place{bucketRefs, refKey(r.Project, kind, name, r.Number)})
-		if kind == refPullRequest && r.Source.Branch != "" {
-			places = append(places, place{bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number)})
-		}
+	for _, key := range refKeys(r) {
+		places = append(places, place{bucketRefs, key})
+	}
+	if key := commitKey(r); fromBE64(t.get(bucketCommits, key)) == r.Number {
+		places = append(places, place{bucketCommits, key})
 	}
 	if kind, ok := filedKind(r); ok {
 		places = append(places, place{bucketKinds, kindKey(r.Project, kind, r.Number)})
@@ -125,7 +125,7 @@ func (t *tx) removeRun(r *ci.Run) error {
 			return err
 		}
 	}
-	return nil
+	return t.forgetIgnored(r)
 }
 
 func (t *tx) pruneReceipts(before time.Time, limit int, p *Pruned) error {

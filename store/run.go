@@ -27,8 +27,10 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		Internal: ci.Internal{
 			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title, Origin: d.Origin,
 			Schedule: d.Schedule,
+			Group: d.Group, HoldFor: ci.Duration(d.HoldFor),
 		},
 	}
+	beginHold(&r, now)
 	if d.Job != nil {
 		job := *d.Job
 		if job.Resolve && r.Source.Commit != "" {
@@ -39,6 +41,9 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 	r.Internal.Head = r.Source.Branch != "" && r.Source.PullRequest == nil && r.Cause.Event != ci.EventMergeGroup &&
 		(r.Cause.Kind == ci.CauseDelivery || r.Cause.Kind == ci.CauseRecovery || d.Job != nil && d.Job.Resolve)
 	r.Steps = pendingSteps(spec)
+	if d.Skip {
+		skipNew(&r, d.Reason)
+	}
 	n := &newRun{run: r, spec: spec, digest: digest, json: mustJSON(r), policy: d.Supersede}
 	if lane, ok := runLane(&r, spec); ok && r.State != ci.Preparing {
 		state, text := statusOf(&r)
@@ -77,6 +82,7 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 		r.Fork = true // asking for it by hand does not make a fork's commit ours
 		if r.State == ci.Queued {
 			r.State = ci.Held
+			beginHold(&r, r.CreatedAt)
 		}
 		body = mustJSON(r)
 	}
@@ -86,7 +92,13 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 	if err := t.put(bucketRuns, runKey(r.Project, number), encodeRun(seq, r.State, body)); err != nil {
 		return r, err
 	}
-	if err := t.put(bucketStates, stateKey(r.State, r.Project, number), be64(seq)); err != nil {
+	if err := t.put(bucketStates, stateKey(r.State, r.Project, number), stateValue(&r)); err != nil {
+		return r, err
+	}
+	if err := t.changeGroup(&r, ""); err != nil {
+		return r, err
+	}
+	if err := t.fileHold(&r); err != nil {
 		return r, err
 	}
 	if err := t.markScope(&r, n.policy); err != nil {
@@ -105,15 +117,34 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 	if err := t.joinLane(&r, n.spec); err != nil {
 		return r, err
 	}
+	if err := t.announceNew(&r, n); err != nil {
+		return r, err
+	}
+	if r.State.Final() {
+		return r, t.closeRun(&r, n.spec)
+	}
+	return r, nil
+}
+
+// announceNew is announce for a new run, with what was made of it before.
+func (t *tx) announceNew(r *ci.Run, n *newRun) error {
 	if n.status == nil || r.State != n.run.State {
-		return r, t.announce(&r, n.spec, eventOf(r.State))
+		return t.announce(r, n.spec, eventOf(r.State))
 	}
 	status := *n.status
 	status.Run = r.ID
 	if err := t.enterJSON(&status, r.Internal.Integration, n.statusJSON); err != nil {
-		return r, err
+		return err
 	}
-	return r, t.notify(&r, n.spec, eventOf(r.State))
+	return t.notify(r, n.spec, eventOf(r.State))
+}
+
+// closeRun lets go of what a run had a part in, now that it has ended.
+func (t *tx) closeRun(r *ci.Run, spec *ci.Spec) error {
+	if err := t.fileCommit(r); err != nil {
+		return err
+	}
+	return t.leaveLane(r, spec)
 }
 
 // nextNumber counts up from the project's newest run, which retention keeps.
@@ -146,6 +177,7 @@ func (t *tx) run(id string) (ci.Run, error) {
 func (s *Store) Run(id string) (r ci.Run, err error) {
 	err = s.view(func(t *tx) error {
 		r, err = t.run(id)
+		t.showWaiting(&r)
 		return err
 	})
 	return r, err
@@ -162,32 +194,48 @@ func (t *tx) moveRun(r *ci.Run, to ci.State, reason string) error {
 	if !ci.CanMove(r.State, to) {
 		return ci.Errorf(ci.CodeConflict, "run %s is %s and cannot become %s", r.ID, r.State, to)
 	}
-	if err := t.delete(bucketStates, stateKey(r.State, r.Project, r.Number)); err != nil {
+	spec, err := t.spec(r.Spec)
+	if err != nil {
+		return err
+	}
+	from, outside := r.State, r.Undecided()
+	if err := t.delete(bucketStates, stateKey(from, r.Project, r.Number)); err != nil {
+		return err
+	}
+	if err := t.endHold(r); err != nil {
 		return err
 	}
 	r.State, r.Reason = to, reason
+	beginHold(r, ci.At(t.now))
 	if to.Final() {
 		r.FinishedAt = ci.At(t.now)
 		r.CancelRequested = nil
 		r.Internal.Process, r.Internal.Job = nil, nil
 		endSteps(r)
 	}
-	if err := t.put(bucketStates, stateKey(to, r.Project, r.Number), be64(r.Internal.Seq)); err != nil {
+	if err := t.put(bucketStates, stateKey(to, r.Project, r.Number), stateValue(r)); err != nil {
+		return err
+	}
+	if err := t.changeGroup(r, from); err != nil {
+		return err
+	}
+	if err := t.fileHold(r); err != nil {
 		return err
 	}
 	if err := t.putRun(r); err != nil {
 		return err
 	}
 	t.wake(TopicRuns)
-	spec, err := t.spec(r.Spec)
-	if err != nil {
-		return err
+	if outside { // its end is told, and told of what stands for its commit
+		if err := t.joinLaneLate(r, spec); err != nil {
+			return err
+		}
 	}
 	if err := t.announce(r, spec, eventOf(to)); err != nil {
 		return err
 	}
 	if to.Final() {
-		return t.leaveLane(r, spec)
+		return t.closeRun(r, spec)
 	}
 	return nil
 }

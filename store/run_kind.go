@@ -55,13 +55,13 @@ func (t *tx) otherKind(key []byte) bool {
 func branchKinds(k RefKind) []byte {
 	switch k {
 	case KindBranch:
-		return []byte{refBranch}
+		return []byte{refBranch, skippedKind(refBranch)}
 	case KindPull:
-		return []byte{refHeadBranch}
+		return []byte{refHeadBranch, skippedKind(refHeadBranch)}
 	case KindTag:
 		return nil
 	}
-	return []byte{refBranch, refHeadBranch}
+	return []byte{refBranch, refHeadBranch, skippedKind(refBranch), skippedKind(refHeadBranch)}
 }
 
 // kindOf is refOf in the words of a filter; "" for a run of none of them.

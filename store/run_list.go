@@ -51,6 +51,7 @@ func (s *Store) Runs(f RunFilter, p Page) (list []ci.Run, next string, err error
 			if f.Ref != "" && kindOf(&r) != f.Ref {
 				continue
 			}
+			t.showWaiting(&r)
 			list = append(list, r)
 		}
 	})

@@ -70,7 +70,8 @@ type Scope struct {
 	seq uint64 // of the run that put it on the list
 }
 
-// ScopeMove is one run of a scope and how it moved the ref.
+// ScopeMove is one run of a scope and how it moved the ref. Without a run it is
+// a move that a filter stopped, which only shows how the others follow.
 type ScopeMove struct {
 	Run  ci.Run
 	Push ci.Push
@@ -110,7 +111,16 @@ func (t *tx) scope(k, v []byte) (Scope, error) {
 		return sc, err
 	}
 	moves = withOlder(alive, moves)
+	if kind == refBranch {
+		if moves, err = t.withBridges(sc.Project, name, moves); err != nil {
+			return sc, err
+		}
+	}
 	for i, p := range pushesOf(sc.Project, moves) {
+		if moves[i].number == 0 {
+			sc.Moves = append(sc.Moves, ScopeMove{Push: ci.Push{Before: p.Before, After: p.After}})
+			continue
+		}
 		key := runKey(sc.Project, moves[i].number)
 		rv := t.get(bucketRuns, key)
 		if rv == nil {

@@ -274,7 +274,7 @@ func (s *Store) prepare(readOnly bool) error {
 func (s *Store) addBuckets() error {
 	err := s.db.Update(func(b *bolt.Tx) error {
 		t := &tx{s: s, b: b, now: s.now()}
-		index := map[int]func() error{bucketRunEntries: t.refileEntries, bucketKinds: t.refileKinds}
+		index := map[int]func() error{bucketRunEntries: t.refileEntries, bucketKinds: t.refileKinds, bucketCommits: t.refileCommits}
 		for bucket := range index {
 			if b.Bucket(bucketNames[bucket]) != nil {
 				delete(index, bucket)

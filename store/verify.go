@@ -32,6 +32,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 			v.receipts, v.identities, v.digests, v.runs, v.states, v.refs, v.outbox, v.due, v.dead, v.lanes,
 			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users, v.pauses,
 			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds, v.slots,
+			v.groups, v.lapses, v.commits,
 		} {
 			if err := check(); err != nil {
 				return err
@@ -209,12 +210,16 @@ func (v *verifier) run(r *ci.Run) error {
 	if r.State == ci.Preparing && r.Internal.Job == nil {
 		v.broken("run %s: preparing, and nothing is to be prepared", r.ID)
 	}
-	kind, name, ok := refOf(r)
-	if ok && v.t.bucket(bucketRefs).Get(refKey(r.Project, kind, name, r.Number)) == nil {
-		v.broken("run %s: not filed under its ref", r.ID)
+	for _, key := range refKeys(r) {
+		if v.t.get(bucketRefs, key) == nil {
+			v.broken("run %s: not filed under its ref as %q", r.ID, key)
+		}
 	}
-	if kind == refPullRequest && r.Source.Branch != "" && v.t.get(bucketRefs, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number)) == nil {
-		v.broken("run %s: not filed under its head branch", r.ID)
+	if r.Internal.Group != "" {
+		v.inGroup(r)
+	}
+	if r.State == ci.Held && !r.Internal.LapsesAt.IsZero() && v.t.get(bucketLapses, lapseKey(r)) == nil {
+		v.broken("run %s: held, and not on the list of those that lapse", r.ID)
 	}
 	switch r.Cause.Kind {
 	case ci.CauseDelivery:
@@ -263,6 +268,12 @@ func (v *verifier) refs() error {
 		i := bytes.IndexByte(k, 0)
 		if err != nil || i < 0 || len(k) < i+11 {
 			v.broken("refs: %q: %v", k, err)
+			return nil
+		}
+		if k[i+1] == refIgnored {
+			if m.seq != fromBE64(k[len(k)-8:]) {
+				v.broken("refs: the ignored push %q is filed with another place", k)
+			}
 			return nil
 		}
 		key := runKey(string(k[:i]), fromBE64(k[len(k)-8:]))
@@ -373,6 +384,10 @@ func (v *verifier) lanes() error {
 		}
 		if want := v.speakers[name]; l.speaker < want.speaker {
 			v.broken("lane %s: run %s speaks, and %s is newer", name, l.run, want.run)
+		} else if l.speaker == 0 && l.run != "" {
+			if r, err := v.t.run(l.run); err != nil || !r.Internal.Skip {
+				v.broken("lane %s: %s speaks as one that is skipped, and is not: %v", name, l.run, err)
+			}
 		} else if l.speaker == want.speaker && l.run != want.run {
 			v.broken("lane %s: run %s speaks in the place of %s", name, l.run, want.run)
 		}

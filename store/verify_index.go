@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"docket/store/ci"
@@ -112,12 +113,7 @@ func (v *verifier) runDecisions() error {
 
 // filed reports whether a refs key is where a run belongs.
 func filed(r *ci.Run, k []byte) bool {
-	kind, name, ok := refOf(r)
-	if ok && bytes.Equal(k, refKey(r.Project, kind, name, r.Number)) {
-		return true
-	}
-	return kind == refPullRequest && r.Source.Branch != "" &&
-		bytes.Equal(k, refKey(r.Project, refHeadBranch, r.Source.Branch, r.Number))
+	return slices.ContainsFunc(refKeys(r), func(key []byte) bool { return bytes.Equal(key, k) })
 }
 
 // holdOf is what a rate limit would hold an entry by.

@@ -13,6 +13,8 @@ type Candidate struct {
 	Deploying bool // it has entered a deploy step
 	Event     bool // an event started it, not a person
 	Fork      bool // it is held once it is prepared
+	Undecided bool // a filter may still keep it from running
+	Bridge    bool // no run: it only shows how the others follow
 }
 
 // waits reports whether a person has yet to approve the run.
@@ -34,7 +36,8 @@ type Verdict struct {
 // person started it or the other. Which is newer ci.Order decides. A run that waits
 // or will wait for approval takes the place only of those that wait too. A run that
 // has ended takes the place only of a push that arrived after it and that the
-// chain puts before it. Who gives way takes nobody's place, also if it did so
+// chain puts before it. A run that a filter may still stop takes nobody's place
+// before that is known. Who gives way takes nobody's place, also if it did so
 // before a push was known that shows it to be the newer one: its head is never
 // built.
 func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
@@ -44,7 +47,7 @@ func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
 	var pushes []ci.Push
 	var at []int // index in runs
 	for i, c := range runs {
-		if c.Event {
+		if c.Event || c.Bridge {
 			pushes, at = append(pushes, c.Push), append(at, i)
 		}
 	}
@@ -71,7 +74,7 @@ func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
 // yields reports whether a run may have to give way at all.
 func yields(policy ci.SupersedePolicy, c Candidate) bool {
 	switch {
-	case c.Deploying:
+	case c.Deploying, c.Bridge:
 		return false
 	case c.State.Pending():
 		return true
@@ -82,7 +85,7 @@ func yields(policy ci.SupersedePolicy, c Candidate) bool {
 // takes reports whether runs[next], the newer one, takes the place of runs[old].
 func takes(runs []Candidate, next, old int) bool {
 	switch by := runs[next]; {
-	case by.State == ci.Superseded:
+	case by.State == ci.Superseded, by.Bridge, by.Undecided:
 		return false
 	case by.State.Final():
 		return old > next

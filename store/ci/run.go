@@ -40,6 +40,9 @@ type Run struct {
 	SupersededBy string `json:"superseded_by,omitempty"`
 	// CancelRequested is set while a running run is being stopped.
 	CancelRequested *CancelRequest `json:"cancel_requested,omitempty"`
+	// WaitingFor is what a queued run waits for besides a free place. It is
+	// filled in when a run is read, and not kept.
+	WaitingFor *Waiting `json:"waiting_for,omitempty"`
 
 	Internal Internal `json:"internal,omitzero"`
 }
@@ -71,7 +74,9 @@ type Internal struct {
 	Title       string   `json:"title,omitempty"`
 	Group       string   `json:"group,omitempty"`    // of concurrency; "" for none
 	Skip        bool     `json:"skip,omitempty"`     // a filter kept it from running; its status is a success that says so
-	LapsesAt    Time     `json:"lapses_at,omitzero"` // when approval is waited for no longer
+	Silent      bool     `json:"silent,omitempty"`   // a skip that has no status: none is wanted, or another run speaks
+	HoldFor     Duration `json:"hold_for,omitempty"` // how long it may wait for approval; 0: for ever
+	LapsesAt    Time     `json:"lapses_at,omitzero"` // of a held run: when approval is waited for no longer
 	Origin      *Origin  `json:"origin,omitempty"`   // of a run that a delivery asked to have repeated
 	Schedule    string   `json:"schedule,omitempty"` // Schedule.Key of the one whose slot it is
 }
@@ -89,6 +94,19 @@ func (r *Run) Told() (event, receipt string) {
 		return o.Event, o.Receipt
 	}
 	return r.Cause.Event, r.Cause.Receipt
+}
+
+// Waiting says why a queued run may not begin yet: its concurrency group lets
+// one run at a time.
+type Waiting struct {
+	Group string `json:"group"`
+	Run   string `json:"run"` // the one that runs, or is next
+}
+
+// Undecided reports whether a filter may still keep the run from running: it
+// says nothing and takes nobody's place before that is known.
+func (r *Run) Undecided() bool {
+	return r.State == Preparing && r.Internal.Job != nil && r.Internal.Job.Paths != nil
 }
 
 // Process tells the leftover of a killed server apart from a stranger that
