@@ -49,6 +49,8 @@ type Options struct {
 	Boot string
 	// FreeSpace returns the bytes free for runs; default: those of the data directory.
 	FreeSpace func() (int64, error)
+	// Provider is asked for deliveries that did not arrive and for heads; nil: nobody is.
+	Provider Provider
 	// Workers bounds how many inbox jobs are done at once.
 	Workers int
 	// NoWakeups switches the store's wakeups off: the scan alone finds work.
@@ -68,6 +70,7 @@ type Scheduler struct {
 	workers  sync.WaitGroup
 	again    chan struct{} // something of ours ended: look again
 	clock    clockwork     // of the scan alone
+	recoverer
 }
 
 // New returns a scheduler that does nothing until Run.
@@ -86,7 +89,7 @@ func New(o Options) *Scheduler {
 	}
 	return &Scheduler{
 		Options: o, carrying: map[string]context.CancelCauseFunc{}, jobs: map[string]bool{},
-		again: make(chan struct{}, 1),
+		again: make(chan struct{}, 1), recoverer: newRecoverer(),
 	}
 }
 
@@ -96,10 +99,17 @@ func New(o Options) *Scheduler {
 func (s *Scheduler) Run(ctx context.Context) error {
 	work, stop := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stop(nil)
+	s.began(ctx)
 	if err := s.recoverLost(ctx); err != nil {
 		return err
 	}
+	var recovering sync.WaitGroup
+	recovering.Go(func() { s.recoverLoop(ctx) })
 	s.loop(ctx, work)
+	if err := s.Store.Stopped(work, s.Now()); err != nil {
+		s.Log.Error("time of the shutdown not recorded", "error", err)
+	}
+	recovering.Wait()
 	s.shutDown(stop)
 	return nil
 }

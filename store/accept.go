@@ -110,7 +110,7 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if err := t.checkPins(a); err != nil {
 		return out, err
 	}
-	twin, sameBytes, err := t.twin(a, p)
+	twin, twinRun, sameBytes, err := t.twin(a, p)
 	if err != nil {
 		return out, err
 	}
@@ -130,7 +130,8 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if out.Runs, out.Receipt.Runs, v, err = t.start(a, p); err != nil {
 		return out, err
 	}
-	if twin != "" || v != p.receipt.Verdicts[0] {
+	if twin != "" || twinRun != "" || v != p.receipt.Verdicts[0] {
+		out.Receipt.TwinRun = twinRun
 		out.Receipt.Twin, out.Receipt.Outcome, out.Receipt.Reason = twin, v.Outcome, v.Reason
 		out.Receipt.Verdicts = []ci.Verdict{v}
 		rec := out.Receipt
@@ -155,6 +156,9 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 		return out, err
 	}
 	if err := t.noteIgnored(a, out.Runs); err != nil {
+		return out, err
+	}
+	if err := t.noteHeads(a); err != nil {
 		return out, err
 	}
 	return out, t.cancelWaiting(a.Cancels, p.receipt.ID)
@@ -264,17 +268,17 @@ func (t *tx) createRuns(list []*newRun) (runs []ci.Run, ids []string, err error)
 }
 
 // twin finds another receipt of the same bytes, or else of the same recent
-// move of the same ref.
-func (t *tx) twin(a *Acceptance, p *acceptance) (id string, sameBytes bool, err error) {
+// move of the same ref, or else the run that was started for the same head.
+func (t *tx) twin(a *Acceptance, p *acceptance) (id, run string, sameBytes bool, err error) {
 	if v := t.get(bucketDigests, p.digest); v != nil {
 		rv := t.get(bucketReceipts, v)
 		if rv != nil {
 			rec, err := decodeReceipt(rv)
 			if err != nil {
-				return "", false, err
+				return "", "", false, err
 			}
 			if rec.BodySHA256 == a.Delivery.BodySHA256 {
-				return rec.ID, true, nil
+				return rec.ID, "", true, nil
 			}
 		}
 	}
@@ -284,32 +288,38 @@ func (t *tx) twin(a *Acceptance, p *acceptance) (id string, sameBytes bool, err 
 		if !ok {
 			continue
 		}
-		list, err := t.recentMove(r, kind, name)
-		if err != nil || list != "" {
-			return list, false, err
+		id, run, err = t.recentMove(r, kind, name)
+		if err != nil || id != "" || run != "" {
+			return id, run, false, err
 		}
 	}
-	return "", false, nil
+	return "", "", false, nil
 }
 
-// recentMove returns the receipt of a recent run with the same before and after.
-func (t *tx) recentMove(r *ci.Run, kind byte, name string) (string, error) {
+// recentMove returns the receipt of a recent run with the same before and
+// after; else the run that was started for a head at the same commit.
+func (t *tx) recentMove(r *ci.Run, kind byte, name string) (receipt, run string, err error) {
 	prefix := refPrefix(r.Project, kind, name)
 	commits := encodeCommits(nil, r.Source.Before, r.Source.Commit)
+	after := encodeCommits(nil, "", r.Source.Commit)[1:]
 	c := t.bucket(bucketRefs).Cursor()
 	k, v := last(c, prefix)
 	for n := 0; n < lookBack/4 && len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); n++ {
-		if len(v) > moveHeader && bytes.Equal(v[moveHeader:], commits) {
+		exact := len(v) > moveHeader && bytes.Equal(v[moveHeader:], commits)
+		if exact || r.Source.Commit != "" && bytes.HasSuffix(v, after) {
 			key := runKey(r.Project, fromBE64(k[len(prefix):]))
 			other, err := decodeRun(key, t.get(bucketRuns, key))
 			if err != nil {
-				return "", err
+				return "", "", err
 			}
-			if other.Cause.Kind == ci.CauseDelivery && other.Cause.Event == r.Cause.Event {
-				return other.Cause.Receipt, nil
+			switch {
+			case exact && other.Cause.Event == r.Cause.Event && other.Cause.Kind == ci.CauseDelivery:
+				return other.Cause.Receipt, "", nil
+			case other.Cause.Kind == ci.CauseRecovery && run == "":
+				run = other.ID
 			}
 		}
 		k, v = c.Prev()
 	}
-	return "", nil
+	return "", run, nil
 }

@@ -176,6 +176,10 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 		btx.Rollback()
 		return -1, 0, nil
 	}
+	if err := t.beatToo(); err != nil {
+		btx.Rollback()
+		return -1, 0, s.failed(err)
+	}
 	if err := s.fail(FailBeforeCommit); err != nil {
 		btx.Rollback()
 		return -1, 0, s.failed(err)
@@ -190,6 +194,9 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 		return -1, 0, s.failed(err)
 	}
 	s.health.Store(nil)
+	if t.beat > 0 {
+		s.beat.Store(t.beat)
+	}
 	return -1, t.topics, nil
 }
 

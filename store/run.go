@@ -27,7 +27,7 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		Internal: ci.Internal{
 			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title, Origin: d.Origin,
 			Schedule: d.Schedule,
-			Group: d.Group, HoldFor: ci.Duration(d.HoldFor),
+			Group:    d.Group, HoldFor: ci.Duration(d.HoldFor),
 		},
 	}
 	beginHold(&r, now)

@@ -58,7 +58,9 @@ type Store struct {
 	now       func() time.Time
 	runURL    func(string) string
 	failpoint func(string) error
-	instance  string // starts the ids of this store's outbox entries
+	instance  string       // starts the ids of this store's outbox entries
+	beating   atomic.Bool  // a server is alive over it; see Began
+	beat      atomic.Int64 // its last sign of life on disk, Unix milliseconds
 
 	queue     chan *op
 	closing   chan struct{}

@@ -19,6 +19,7 @@ type tx struct {
 	wrote  bool             // this closure changed something
 	lanes  map[string]*lane // those it has read or changed, written back when it ends
 	topics uint32           // what it is about, for the wakeups after the commit
+	beat   int64            // the sign of life that the transaction writes, Unix milliseconds
 }
 
 // bucket returns a table; nil if the file is from before there was one.

@@ -33,6 +33,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users, v.pauses,
 			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds, v.slots,
 			v.groups, v.lapses, v.commits,
+			v.recoveries, v.gaps, v.heads,
 		} {
 			if err := check(); err != nil {
 				return err

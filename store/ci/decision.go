@@ -9,7 +9,8 @@ const (
 	DecisionRequeued    = "requeued"
 	DecisionSkipped     = "skipped"
 	DecisionReplayed    = "replayed"
-	DecisionRecovered   = "recovered"
+	DecisionRecovered   = "recovered"   // a redelivery was asked for, or a run started for a head
+	DecisionUnrecovered = "unrecovered" // a delivery is not asked for any more
 	DecisionPinned      = "pinned"
 	DecisionDiscarded   = "discarded"
 	DecisionRetried     = "retried"

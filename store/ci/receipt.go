@@ -28,6 +28,9 @@ type Receipt struct {
 	ReceivedAt   Time       `json:"received_at"`
 	Verdicts     []Verdict  `json:"verdicts"`
 	Twin         string     `json:"twin,omitempty"` // another receipt of the same push or bytes
+	// TwinRun is the run that was started for the same head before this
+	// delivery of it arrived.
+	TwinRun string `json:"twin_run,omitempty"`
 
 	// PushedAt is Event.PushedAt; with the digest it finds known bytes again.
 	PushedAt int64 `json:"pushed_at,omitempty"`

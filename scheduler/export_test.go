@@ -1,0 +1,16 @@
+package scheduler
+
+import (
+	"context"
+
+	"docket/store/ci"
+)
+
+// CompareNow makes the round that would be made by itself when it is due.
+func (s *Scheduler) CompareNow(ctx context.Context, integration string) ci.Recovery {
+	cfg := s.Config()
+	return s.compare(ctx, cfg, cfg.Integration(integration), round{}).Recovery
+}
+
+// Redeliveries is redeliveries.
+const Redeliveries = redeliveries
