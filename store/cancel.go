@@ -1,6 +1,8 @@
 package store
 
 import (
+	"bytes"
+
 	"docket/store/ci"
 )
 
@@ -41,6 +43,9 @@ func (t *tx) cancelWaiting(list []ci.Cancel, receipt string) error {
 // waiting returns what a Cancel is about and has not ended. Runs that a person
 // started have no scope and are left alone.
 func (t *tx) waiting(c ci.Cancel) ([]placed, error) {
+	if c.All {
+		return t.allWaiting(c.Project), nil
+	}
 	if c.PullRequest > 0 {
 		return t.alive(c.Project, refPullRequest, pullRequestName(c.PullRequest), func(m move) bool { return m.scope != 0 })
 	}
@@ -50,4 +55,19 @@ func (t *tx) waiting(c ci.Cancel) ([]placed, error) {
 		return nil, nil
 	}
 	return t.alive(c.Project, refBranch, branch, func(m move) bool { return m.scope == hash })
+}
+
+// allWaiting returns all runs of a project that have not begun.
+func (t *tx) allWaiting(project string) (list []placed) {
+	for _, state := range ci.States {
+		if !state.Pending() {
+			continue
+		}
+		prefix := append([]byte{stateBytes[state]}, projectPrefix(project)...)
+		c := t.bucket(bucketStates).Cursor()
+		for k, v := c.Seek(prefix); len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); k, v = c.Next() {
+			list = append(list, placed{move{seq: fromBE64(v)}, fromBE64(k[len(prefix):])})
+		}
+	}
+	return list
 }

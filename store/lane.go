@@ -21,6 +21,9 @@ type lane struct {
 	// users counts runs that have not ended and entries that are pending or
 	// dead. At none the record goes: a later run is newer in any case.
 	users uint32
+	// sent stands for the status that was sent last, 0 for none or where it is
+	// not known which one arrived last (see saying).
+	sent uint64
 	// queue holds the pending entries in order.
 	queue []uint64
 
@@ -64,6 +67,13 @@ func decodeLane(v []byte) (*lane, error) {
 	l.speaker, l.users = fromBE64(v), binary.BigEndian.Uint32(v[8:])
 	n := int(binary.BigEndian.Uint16(v[12:]))
 	v = v[14:]
+	if l.users&laneSent != 0 {
+		if len(v) < 8 {
+			return l, errLane
+		}
+		l.users &^= laneSent
+		l.sent, v = fromBE64(v), v[8:]
+	}
 	if len(v) < n || (len(v)-n)%8 != 0 {
 		return l, errLane
 	}
@@ -73,6 +83,9 @@ func decodeLane(v []byte) (*lane, error) {
 	}
 	return l, nil
 }
+
+// laneSent is set in the number of users where the record has a sent status.
+const laneSent = 1 << 31
 
 var errLane = errors.New("lane record is cut short")
 
@@ -102,10 +115,17 @@ func (t *tx) flushLanes() error {
 }
 
 func (l *lane) encode() []byte {
-	b := make([]byte, 0, 14+len(l.run)+8*len(l.queue))
+	b := make([]byte, 0, 22+len(l.run)+8*len(l.queue))
 	b = binary.BigEndian.AppendUint64(b, l.speaker)
-	b = binary.BigEndian.AppendUint32(b, l.users)
+	users := l.users
+	if l.sent != 0 {
+		users |= laneSent
+	}
+	b = binary.BigEndian.AppendUint32(b, users)
 	b = binary.BigEndian.AppendUint16(b, uint16(len(l.run)))
+	if l.sent != 0 {
+		b = binary.BigEndian.AppendUint64(b, l.sent)
+	}
 	b = append(b, l.run...)
 	for _, seq := range l.queue {
 		b = binary.BigEndian.AppendUint64(b, seq)

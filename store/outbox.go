@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"strings"
 	"time"
@@ -79,6 +80,15 @@ func (t *tx) putEntry(e *ci.OutboxEntry, seq uint64) error {
 func (t *tx) finishEntry(e *ci.OutboxEntry, seq uint64, state ci.OutboxState, why string) error {
 	if err := t.dequeue(e, seq, state == ci.OutboxDead); err != nil {
 		return err
+	}
+	l, err := t.lane(e.Lane)
+	if err != nil {
+		return err
+	}
+	if state == ci.OutboxSent {
+		l.sent = saying(e)
+	} else if e.Attempts > 0 {
+		l.sent = 0 // it may have arrived all the same
 	}
 	e.State, e.LastError, e.FinishedAt, e.NextAttemptAt = state, why, ci.At(t.now), ci.Time{}
 	if state == ci.OutboxDead {
@@ -248,12 +258,28 @@ func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, 
 	return e, ok, err
 }
 
+// saying stands for what a status shows at the provider: two of one run with
+// the same text are equal. 0 for what is no status.
+func saying(e *ci.OutboxEntry) uint64 {
+	if !ci.IsStatus(e.Kind) {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write([]byte(e.Run))
+	h.Write([]byte{0})
+	h.Write(e.Payload)
+	return h.Sum64() | 1
+}
+
 // stale says why an entry must not be sent any more, and because of which
 // run: among runs of one commit and context only the newest speaks, and what
 // is not final never follows what is.
 func (t *tx) stale(e *ci.OutboxEntry, l *lane) (by, why string, err error) {
 	if ci.IsStatus(e.Kind) && l.run != "" && l.run != e.Run {
 		return l.run, "run " + l.run + " of the same commit is newer and speaks for it", nil
+	}
+	if said := saying(e); said != 0 && said == l.sent {
+		return e.Run, "the status that was sent before it says the same", nil
 	}
 	if e.Final || !ci.IsStatus(e.Kind) && !e.Retried {
 		return "", "", nil

@@ -1,12 +1,13 @@
 package ci
 
-// Cancel is what an event ends of what has not begun: the runs of Scope, or
-// all that events started for PullRequest.
+// Cancel is what an event ends of what has not begun: the runs of Scope, all
+// that events started for PullRequest, or all of the project.
 type Cancel struct {
 	Project     string
 	Scope       string // see Internal.Scope
 	Ref         string // full; of the branch that the runs of Scope are of
 	PullRequest int    // its number
+	All         bool   // every run of the project: its repository is out of reach
 	Deleted     bool   // Ref is gone: a new branch of that name has a life of its own
 	Reason      string
 }
