@@ -57,6 +57,7 @@ func request(method, url string, header http.Header, body []byte) answer {
 type delivery struct {
 	integration string // default "github"
 	listener    int
+	forge       string // whose headers it comes with; "" for GitHub's
 	event, id   string
 	body        []byte
 }
@@ -66,12 +67,7 @@ func (d *daemon) deliver(w delivery) answer {
 	if w.integration == "" {
 		w.integration = "github"
 	}
-	return request("POST", "http://"+d.addresses[w.listener]+"/hooks/"+w.integration, http.Header{
-		"Content-Type":        {"application/json"},
-		"X-Github-Event":      {w.event},
-		"X-Github-Delivery":   {w.id},
-		"X-Hub-Signature-256": {sign(ci.NewSecret("", hookSecret), w.body)},
-	}, w.body)
+	return request("POST", "http://"+d.addresses[w.listener]+"/hooks/"+w.integration, w.header(), w.body)
 }
 
 // mustDeliver delivers a push that must be answered with a status.

@@ -21,6 +21,7 @@ import (
 type realPayload struct {
 	file  string // below DOCKET_PAYLOADS
 	name  string // of its integration and project
+	forge string // whose headers it comes with; "" for GitHub's
 	event string
 	body  []byte
 
@@ -54,7 +55,8 @@ func realPayloads(t *testing.T) (list []*realPayload) {
 			return err
 		}
 		p.event, _, _ = strings.Cut(p.file, "/")
-		if p.event == "gitea" || p.event == "forgejo" {
+		if p.event == forgeGitea || p.event == forgeForgejo {
+			p.forge = p.event
 			p.event, _, _ = strings.Cut(strings.TrimSuffix(filepath.Base(p.file), ".json"), "-")
 		}
 		p.name = strings.ReplaceAll(strings.TrimSuffix(p.file, ".json"), "/", ".")
@@ -77,7 +79,11 @@ func (d *daemon) addPayload(p *realPayload, hub *fakeGitHub, cloneURL string, st
 	if p.Installation.ID != 0 {
 		installations = []int64{p.Installation.ID}
 	}
-	d.config["integrations"] = append(d.config["integrations"].([]obj), integration(p.name, hub, installations...))
+	in := integration(p.name, hub, installations...)
+	if p.forge != "" {
+		in["provider"], in["api_url"] = "gitea", "https://git.example.org/api/v1/"
+	}
+	d.config["integrations"] = append(d.config["integrations"].([]obj), in)
 	repo := &repository{fullName: p.Repository.FullName, dir: cloneURL}
 	if repo.fullName == "" {
 		repo.fullName = "acme/none"
@@ -108,7 +114,7 @@ func TestEveryRealPayload(t *testing.T) {
 
 	var got strings.Builder
 	for i, p := range list {
-		a := d.deliver(delivery{integration: p.name, event: p.event, id: fmt.Sprintf("id/%d?%%", i), body: p.body})
+		a := d.deliver(delivery{integration: p.name, forge: p.forge, event: p.event, id: fmt.Sprintf("id/%d?%%", i), body: p.body})
 		if a.status/100 != 2 {
 			t.Errorf("%s: answered %v", p.file, a)
 			continue
@@ -184,7 +190,7 @@ func carry(t *testing.T, p *realPayload) *carried {
 	if p.event == ci.EventPullRequest {
 		recorded, ref = p.PullRequest.Head.SHA, fmt.Sprintf("refs/pull/%d/head", p.Number)
 	}
-	if ci.IsZeroCommit(recorded) || p.event == ci.EventPullRequest && p.Action != "opened" && p.Action != "synchronize" {
+	if ci.IsZeroCommit(recorded) || p.event == ci.EventPullRequest && !strings.HasPrefix(p.Action, "synchronize") && p.Action != "opened" {
 		return nil
 	}
 	repo := newRepository(t, p.Repository.FullName, p.Repository.ID)
