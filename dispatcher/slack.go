@@ -101,7 +101,7 @@ func slackText(p ci.NotificationPayload, id string) string {
 	if link := slackLink(run.URL); link != "" {
 		end = "\n" + link + end
 	}
-	for _, why := range []string{run.Reason, slackTitle(run)} {
+	for _, why := range []string{run.ReasonLine(), slackTitle(run)} {
 		left := maxSlackText - utf8.RuneCountInString(b.String()) - utf8.RuneCountInString(end) - 1
 		if why != "" && left > 0 {
 			b.WriteString("\n" + slackEscape(why, min(left, maxSlackText/2)))

@@ -90,9 +90,10 @@ func statusEntry(r *ci.Run, spec *ci.Spec, lane, state, text string) *ci.OutboxE
 // statusOf says a run's state in a provider's four words and one sentence,
 // which the run's id is put before when it is read.
 func statusOf(r *ci.Run) (state, text string) {
+	why := r.ReasonLine()
 	with := func(s string) string {
-		if r.Reason != "" {
-			return s + ": " + r.Reason
+		if why != "" {
+			return s + ": " + why
 		}
 		return s
 	}
@@ -109,6 +110,9 @@ func statusOf(r *ci.Run) (state, text string) {
 	case ci.Succeeded:
 		return "success", "succeeded"
 	case ci.Failed:
+		if why != r.Reason { // the place of a mistake in a file; there is little room, and it says the rest
+			return "failure", why
+		}
 		return "failure", with("failed")
 	case ci.Superseded:
 		if r.Reason != "" {

@@ -196,6 +196,14 @@ func stepLog(w texts, r ci.Run, lines int, window web.LogWindow) []web.LogStep {
 	return c.Steps(names)
 }
 
+// faultyFile is a run whose pipeline file has mistakes.
+func faultyFile(w texts) ci.Run {
+	r := run(w, 45, ci.Failed)
+	r.Steps, r.StartedAt, r.Attempt = nil, ci.Time{}, 0
+	r.Reason = ".docket.yml:3:5: a step has no key \"rum\"\n  3 |     rum: " + w.input + "\n    |     ^\n.docket.yml:4:5: a step has no run\n  4 |   - {name: a}\n    |     ^"
+	return r
+}
+
 func runPage(w texts, r ci.Run) *web.RunPage {
 	rec := receipt(w, 1, ci.Accepted)
 	p := &web.RunPage{
@@ -290,6 +298,7 @@ func pages(w texts) map[string]web.Page {
 		"project-conflict":  &conflict,
 		"run-running":       runPage(w, run(w, 44, ci.Running)),
 		"run-failed":        runPage(w, run(w, 43, ci.Failed)),
+		"run-faulty-file":   runPage(w, faultyFile(w)),
 		"run-succeeded":     runPage(w, run(w, 42, ci.Succeeded)),
 		"run-held":          runPage(w, forkRun(w, 46, ci.Held)),
 		"run-queued":        runPage(w, run(w, 45, ci.Queued)),

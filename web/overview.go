@@ -112,7 +112,7 @@ func NewRefLabel(s ci.Source) RefLabel {
 // NewRunRow makes the line of a run.
 func NewRunRow(r ci.Run) RunRow {
 	row := RunRow{
-		ID: r.ID, Project: r.Project, Number: r.Number, State: r.State, Reason: r.Reason, Title: r.Internal.Title,
+		ID: r.ID, Project: r.Project, Number: r.Number, State: r.State, Reason: r.ReasonLine(), Title: r.Internal.Title,
 		Ref: NewRefLabel(r.Source), Commit: r.Source.Commit, Cause: r.Cause.Kind, Event: r.Cause.Event,
 		Actor: r.Cause.Actor, Fork: r.Fork, SupersededBy: r.SupersededBy,
 		CreatedAt: r.CreatedAt, StartedAt: r.StartedAt, FinishedAt: r.FinishedAt,

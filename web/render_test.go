@@ -267,3 +267,16 @@ func TestRedacted(t *testing.T) {
 		}
 	}
 }
+
+// Ensure that a file's mistakes stand on the run's page as they are, with a
+// caret under its column, and in a list as one line.
+func TestRunPage_FaultyFile(t *testing.T) {
+	r := faultyFile(friendly())
+	b := mustRender(t, web.New(""), runPage(friendly(), r))
+	if !bytes.Contains(b, []byte(">"+html.EscapeString(r.Reason)+"</pre>")) || bytes.Contains(b, []byte(`<p class="reason">.docket`)) {
+		t.Errorf("the page lacks the block\n%s", r.Reason)
+	}
+	if row := web.NewRunRow(r); strings.Contains(row.Reason, "\n") || !strings.HasPrefix(row.Reason, ".docket.yml:3:5: ") {
+		t.Errorf("the row says %q", row.Reason)
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"docket/store/ci"
 )
@@ -47,6 +48,15 @@ func (p *RunPage) ReasonText() string {
 		return "It is being stopped."
 	}
 	return p.Run.Reason
+}
+
+// ReasonBlock is ReasonText where it has several lines that are to be shown as
+// they stand: a file's mistakes with their source lines. Else it is "".
+func (p *RunPage) ReasonBlock() string {
+	if text := p.ReasonText(); strings.Contains(text, "\n") {
+		return text
+	}
+	return ""
 }
 
 // ForkText names where a fork's code comes from.

@@ -321,14 +321,6 @@ func TestFaultsMaskLiteralSecrets(t *testing.T) {
 	}
 }
 
-// Ensure that a long line is cut around its fault.
-func TestFaultExcerpt(t *testing.T) {
-	line, column := excerpt(strings.Repeat("a", 500)+"X"+strings.Repeat("b", 500), 501)
-	if len(line) != maxExcerpt || line[column-1] != 'X' {
-		t.Errorf("got %q at %d", line, column)
-	}
-}
-
 // Ensure that aliases cannot unfold without bound.
 func TestAliasBombIsRefused(t *testing.T) {
 	var b strings.Builder

@@ -143,8 +143,9 @@ func printRun(a *app, r *ci.Run) error {
 	var f fields
 	f.add("run", r.ID)
 	f.add("state", string(r.State))
-	f.add("reason", r.Reason)
+	f.add("reason", r.ReasonLine())
 	f.add("cause", strings.Join(nonEmpty(causeText(r.Cause), r.Cause.Action, prefixed("by ", r.Cause.Actor), r.Cause.Reason), " "))
+	f.add("slot", r.Cause.Slot)
 	f.add("receipt", r.Cause.Receipt)
 	f.add("repeats", r.Cause.Run)
 	f.add("repository", r.Source.Repository)
@@ -162,8 +163,17 @@ func printRun(a *app, r *ci.Run) error {
 	f.add("started", showTime(r.StartedAt))
 	f.add("finished", showTime(r.FinishedAt))
 	f.add("page", r.URL)
-	if err := f.print(a.out); err != nil || len(r.Steps) == 0 {
+	if err := f.print(a.out); err != nil {
 		return err
+	}
+	if r.Reason != r.ReasonLine() { // the mistakes of a file, with their source lines
+		fmt.Fprintln(a.out)
+		for line := range strings.Lines(r.Reason) {
+			fmt.Fprintln(a.out, printableText(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	if len(r.Steps) == 0 {
+		return nil
 	}
 	fmt.Fprintln(a.out)
 	t := newTable("STEP", "STATE", "EXIT", "STARTED", "FINISHED", "REASON")

@@ -90,7 +90,7 @@ func (a *app) startRun(ctx context.Context, project string, req ci.Request, act 
 	if run.State == ci.Succeeded {
 		return nil
 	}
-	return fmt.Errorf("%s %s; `docket runs logs %s` shows why", run.ID, strings.Join(nonEmpty(string(run.State), prefixed("- ", run.Reason)), " "), run.ID)
+	return fmt.Errorf("%s %s; `docket runs logs %s` shows why", run.ID, strings.Join(nonEmpty(string(run.State), prefixed("- ", run.ReasonLine())), " "), run.ID)
 }
 
 // waitForRun asks once a second until the run has ended.

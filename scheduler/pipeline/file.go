@@ -2,9 +2,11 @@ package pipeline
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -25,7 +27,8 @@ const (
 	// maxTokens and maxNesting keep the cost of a hostile file down.
 	maxTokens  = 20_000
 	maxNesting = 20
-	maxFaults  = 10 // that are told at once
+	maxFaults  = 200 // that are looked for
+	maxTold    = 10  // of them in one error
 )
 
 // File is a repository's pipeline file: what it may say about its own runs.
@@ -57,26 +60,47 @@ func Apply(spec ci.Spec, f File) ci.Spec {
 // ParseFile reads a pipeline file: steps (name, run, deploy), env and timeout,
 // in YAML and nothing else. path is its name in the repository, for errors.
 //
-// Every error is CodeInvalid. It has, for each fault, the line
-// PATH:LINE:COL: what and how to mend it, and under that the source line.
-// Whatever is in b, it costs little and does not panic.
-func ParseFile(path string, b []byte) (f File, err error) {
+// Every error is CodeInvalid. Its message has each fault, up to maxTold of
+// them, as Fault.String gives it. Whatever is in b, it costs little and does
+// not panic.
+func ParseFile(path string, b []byte) (File, error) {
+	f, faults := CheckFile(path, b)
+	if len(faults) == 0 {
+		return f, nil
+	}
+	lines := make([]string, 0, maxTold+1)
+	for i, fault := range faults {
+		if i == maxTold {
+			lines = append(lines, fmt.Sprintf("and %d more; `docket check --pipeline %s` tells them all", len(faults)-maxTold, path))
+			break
+		}
+		lines = append(lines, fault.String())
+	}
+	return File{}, ci.Errorf(ci.CodeInvalid, "%s", strings.Join(lines, "\n"))
+}
+
+// CheckFile is ParseFile that returns every fault by itself, up to maxFaults,
+// in the order in which they stand; the file is empty if there is one.
+func CheckFile(path string, b []byte) (f File, faults []Fault) {
 	r := fileReader{path: path, text: b}
 	defer func() {
 		if p := recover(); p != nil { // the YAML library's, on text that is none
-			f, err = File{}, r.only(1, 1, "docket cannot read this as YAML; write it more plainly")
+			r.only(1, 1, "docket cannot read this as YAML; write it more plainly")
+			f, faults = File{}, r.faults
 		}
 	}()
-	if err := r.plain(); err != nil {
-		return File{}, err
+	if !r.plain() {
+		return File{}, r.faults
 	}
-	doc, err := r.document()
-	if err != nil {
-		return File{}, err
+	doc, ok := r.document()
+	if !ok {
+		return File{}, r.faults
 	}
-	r.file(doc, &f)
-	if err := r.err(); err != nil {
-		return File{}, err
+	if r.file(doc, &f); len(r.faults) > 0 {
+		slices.SortStableFunc(r.faults, func(a, b Fault) int {
+			return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		})
+		return File{}, r.faults
 	}
 	return f, nil
 }
@@ -85,14 +109,13 @@ func ParseFile(path string, b []byte) (f File, err error) {
 type fileReader struct {
 	path   string
 	text   []byte
-	faults []string
-	count  int
+	faults []Fault
 }
 
 // plain checks what can be seen before any YAML is read.
-func (r *fileReader) plain() error {
+func (r *fileReader) plain() bool {
 	if len(r.text) > MaxFile {
-		return ci.Errorf(ci.CodeInvalid, "%s:1:1: the file has %d bytes and may have %d; move long scripts into files of their own", r.path, len(r.text), MaxFile)
+		return r.only(1, 1, "the file has over %d bytes, the most that is read; move long scripts into files of their own", MaxFile)
 	}
 	if i := bytes.IndexByte(r.text, 0); i >= 0 {
 		line, col := r.position(i)
@@ -106,7 +129,7 @@ func (r *fileReader) plain() error {
 		}
 		i, rest = i+n, rest[n:]
 	}
-	return nil
+	return true
 }
 
 // position returns the line and column, from 1 and in characters, of an offset.
@@ -116,11 +139,12 @@ func (r *fileReader) position(offset int) (line, col int) {
 	return bytes.Count(before, []byte("\n")) + 1, utf8.RuneCount(before[start:]) + 1
 }
 
-// document returns the one YAML document's value, nil for none.
-func (r *fileReader) document() (ast.Node, error) {
+// document returns the one YAML document's value, nil for none; ok is false
+// after a fault.
+func (r *fileReader) document() (body ast.Node, ok bool) {
 	tokens := lexer.Tokenize(string(bytes.TrimPrefix(r.text, []byte("\ufeff"))))
-	if err := r.bounded(tokens); err != nil {
-		return nil, err
+	if !r.bounded(tokens) {
+		return nil, false
 	}
 	tree, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey()) // mapping tells of those
 	if err != nil {
@@ -132,24 +156,24 @@ func (r *fileReader) document() (ast.Node, error) {
 				line, col = t.Position.Line, t.Position.Column
 			}
 		}
-		return nil, r.only(line, col, "this is not valid YAML (%s); check the indentation and quotes here and above", what)
+		what, _, _ = strings.Cut(what, "\n")
+		return nil, r.only(line, col, "this is not valid YAML (%s); check the indentation and quotes here and above", Printable(what))
 	}
-	var body ast.Node
 	for _, d := range tree.Docs {
 		switch {
 		case d.Body == nil:
 		case body != nil:
 			r.fault(d.Body, "a second YAML document; a pipeline file has one, so leave out the --- between them")
-			return nil, r.err()
+			return nil, false
 		default:
 			body = d.Body
 		}
 	}
-	return body, nil
+	return body, true
 }
 
 // bounded refuses what could make reading cost more than the file is worth.
-func (r *fileReader) bounded(tokens token.Tokens) error {
+func (r *fileReader) bounded(tokens token.Tokens) bool {
 	if len(tokens) > maxTokens {
 		t := tokens[maxTokens]
 		return r.only(t.Position.Line, t.Position.Column, "too many YAML values; a pipeline file is a short list of steps")
@@ -185,7 +209,7 @@ func (r *fileReader) bounded(tokens token.Tokens) error {
 			return r.only(line, col, "values lie too deep in each other; a pipeline file is a short list of steps")
 		}
 	}
-	return nil
+	return true
 }
 
 // fault notes what is wrong at a node.
@@ -206,48 +230,25 @@ func (r *fileReader) fault(n ast.Node, format string, args ...any) {
 }
 
 func (r *fileReader) faultAt(line, col int, format string, args ...any) {
-	if r.count++; r.count <= maxFaults {
-		r.faults = append(r.faults, fmt.Sprintf("%s:%d:%d: %s", r.path, line, max(col, 1), fmt.Sprintf(format, args...))+r.source(line))
+	if len(r.faults) == maxFaults {
+		return
 	}
+	r.faults = append(r.faults, Fault{File: r.path, Line: line, Column: max(col, 1), Message: fmt.Sprintf(format, args...), Source: r.source(line)})
 }
 
-// only returns the error for one fault that leaves nothing else to look at.
-func (r *fileReader) only(line, col int, format string, args ...any) error {
-	r.faults, r.count = nil, 0
+// only makes one fault the only one, as it leaves nothing else to look at. It
+// returns false.
+func (r *fileReader) only(line, col int, format string, args ...any) bool {
+	r.faults = nil
 	r.faultAt(line, col, format, args...)
-	return r.err()
+	return false
 }
 
-// err returns the faults as one error, nil for none.
-func (r *fileReader) err() error {
-	if r.count == 0 {
-		return nil
-	}
-	text := strings.Join(r.faults, "\n")
-	if more := r.count - len(r.faults); more > 0 {
-		text += fmt.Sprintf("\nand %d more", more)
-	}
-	return ci.Errorf(ci.CodeInvalid, "%s", text)
-}
-
-// source returns a line of the file on a line of its own, fit to be shown.
+// source returns a line of the file, fit to be shown.
 func (r *fileReader) source(line int) string {
-	lines := bytes.SplitN(r.text, []byte("\n"), line+1)
-	if line < 1 || line > len(lines) {
+	lines := bytes.SplitN(bytes.TrimPrefix(r.text, []byte("\ufeff")), []byte("\n"), line+1)
+	if line < 1 || line > len(lines) || len(r.text) > MaxFile {
 		return ""
 	}
-	s := strings.TrimRight(string(lines[line-1]), "\r \t")
-	s = strings.Map(func(c rune) rune {
-		if c == '\t' {
-			return ' '
-		}
-		if c < 0x20 || c >= 0x7f && c < 0xa0 {
-			return utf8.RuneError
-		}
-		return c
-	}, strings.ToValidUTF8(s, "\ufffd"))
-	if s == "" {
-		return ""
-	}
-	return "\n    " + clip(s)
+	return Printable(strings.ToValidUTF8(strings.TrimRight(string(lines[line-1]), "\r \t"), "\ufffd"))
 }

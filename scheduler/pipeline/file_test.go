@@ -54,26 +54,26 @@ func TestParseFile_Faults(t *testing.T) {
 	for what, tc := range map[string]struct{ text, want string }{
 		"nothing":                 {"", "p.yml:1:1: the file is empty; write steps"},
 		"comments alone":          {"# x\n", "p.yml:1:1: the file is empty; write steps"},
-		"no steps":                {"timeout: 1m\n", "p.yml:1:1: the file has no steps; write some, as in: steps: [{name: test, run: make test}]\n    timeout: 1m"},
+		"no steps":                {"timeout: 1m\n", "p.yml:1:1: the file has no steps; write some, as in: steps: [{name: test, run: make test}]\n  1 | timeout: 1m\n    | ^"},
 		"a list":                  {"- a\n", "p.yml:1:1: the file is a list; want a mapping of steps, env, timeout"},
 		"text":                    {"make test\n", "p.yml:1:1: the file is text; want a mapping"},
 		"steps as a mapping":      {"steps: {}\n", "p.yml:1:1: steps is a mapping; want a list"},
 		"steps of nothing":        {"steps:\n", "p.yml:1:1: steps is blank; want a list"},
 		"empty steps":             {"steps: []\n", "p.yml:1:1: steps is empty"},
-		"a step that is text":     {"steps:\n  - make\n", "p.yml:2:5: a step is text; want a mapping of name, run, deploy\n      - make"},
+		"a step that is text":     {"steps:\n  - make\n", "p.yml:2:5: a step is text; want a mapping of name, run, deploy\n  2 |   - make\n    |     ^"},
 		"a step without a name":   {"steps:\n  - run: x\n", "p.yml:2:5: a step has no name; give it one"},
 		"a step without run":      {"steps:\n  - name: a\n", "p.yml:2:5: a step has no run; give it a shell script"},
 		"a blank name":            {"steps: [{name: ' ', run: x}]", "p.yml:1:16: a step's name is empty"},
 		"no name's value":         {"steps:\n- name:\n  run: x\n", "a step's name is empty or no text"},
 		"a name of two lines":     {"steps: [{name: \"a\\nb\", run: x}]", "p.yml:1:16: a step's name has a line break"},
 		"a name too long":         {"steps: [{name: " + strings.Repeat("a", 101) + ", run: x}]", "101 bytes and may have 100"},
-		"two of one name":         {"steps:\n- {name: a, run: x}\n- {name: a, run: y}\n", "p.yml:3:10: there are two steps named \"a\"; give each a name of its own\n    - {name: a, run: y}"},
+		"two of one name":         {"steps:\n- {name: a, run: x}\n- {name: a, run: y}\n", "p.yml:3:10: there are two steps named \"a\"; give each a name of its own\n  3 | - {name: a, run: y}\n    |          ^"},
 		"a blank script":          {"steps: [{name: a, run: ''}]", "p.yml:1:19: run is blank"},
 		"a script that is null":   {"steps: [{name: a, run: null}]", "p.yml:1:19: run is blank; want a shell script"},
 		"a script that is a list": {"steps: [{name: a, run: [x]}]", "p.yml:1:19: run is a list; want a shell script"},
 		"a NUL in a script":       {"steps: [{name: a, run: \"a\\0b\"}]", "p.yml:1:24: run has a NUL"},
 		"deploy that is text":     {"steps: [{name: a, run: x, deploy: yes}]", "p.yml:1:35: deploy is text; want true or false"},
-		"an unknown key":          {good + "step: x\n", "p.yml:2:1: the file has no key \"step\"; it has steps, env, timeout\n    step: x"},
+		"an unknown key":          {good + "step: x\n", "p.yml:2:1: the file has no key \"step\" (did you mean \"steps\"?); it has steps, env, timeout\n  2 | step: x\n    | ^"},
 		"an unknown key's value":  {"steps: [{name: a, run: x, when: y}]", "p.yml:1:27: a step has no key \"when\"; it has name, run, deploy"},
 		"a key twice":             {good + good, "p.yml:2:1: \"steps\" is given twice in the file; keep one"},
 		"a key twice in a step":   {"steps:\n- name: a\n  run: x\n  run: y\n", "p.yml:4:3: \"run\" is given twice in a step; keep one"},
@@ -98,14 +98,14 @@ func TestParseFile_Faults(t *testing.T) {
 		"a tag":                   {"steps: !!str x\n", "p.yml:1:8: tags (!) are not read here"},
 		"two documents":           {good + "---\n" + good, "p.yml:3:1: a second YAML document"},
 		"a NUL in the file":       {"steps:\n  \x00", "p.yml:2:3: a NUL byte"},
-		"Latin-1":                 {"steps:\n# caf\xe9\n", "p.yml:2:6: not UTF-8; save the file as UTF-8 text\n    # caf\ufffd"},
-		"an escape is not shown":  {"steps: # \x1b[2J\n", "\n    steps: # \ufffd[2J"},
+		"Latin-1":                 {"steps:\n# caf\xe9\n", "p.yml:2:6: not UTF-8; save the file as UTF-8 text\n  2 | # caf\ufffd"},
+		"an escape is not shown":  {"steps: # \x1b[2J\n", "\n  1 | steps: # \ufffd[2J"},
 		"too many steps":          {"steps:\n" + strings.Repeat("- {name: a, run: x}\n", 51), "p.yml:1:1: there are 51 steps and may be 50"},
-		"a file too big":          {"#" + strings.Repeat("x", 64<<10), "p.yml:1:1: the file has 65537 bytes and may have 65536"},
+		"a file too big":          {"#" + strings.Repeat("x", 64<<10), "p.yml:1:1: the file has over 65536 bytes, the most that is read"},
 		"too deep":                {strings.Repeat("[", 100) + strings.Repeat("]", 100), "p.yml:1:21: values lie too deep"},
 		"too deep in lists":       {strings.Repeat("- ", 500) + "x", "values lie too deep"},
 		"too many values":         {strings.Repeat("- x\n", 11_000), "too many YAML values"},
-		"many faults":             {many, "p.yml:11:3: a step has no name; give it one, as in: {name: test, run: make test}\n    - {run: x}\nand 2 more"},
+		"many faults":             {many, "p.yml:11:3: a step has no name; give it one, as in: {name: test, run: make test}\n  11 | - {run: x}\n     |   ^\nand 2 more; `docket check --pipeline p.yml` tells them all"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			f, err := pipeline.ParseFile("p.yml", []byte(tc.text))
@@ -125,6 +125,48 @@ func TestParseFile_TellsAllFaultsAtOnce(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), line) {
 			t.Errorf("%v\ndoes not say %q", err, line)
 		}
+	}
+}
+
+// Ensure that each fault by itself has its place and source line, in the order
+// of the file, however many there are.
+func TestCheckFile(t *testing.T) {
+	text := "# é\nenv: {1A: x}\nsteps:\n" + strings.Repeat("- {run: x}\n", 30)
+	f, faults := pipeline.CheckFile("p.yml", []byte(text))
+	if len(faults) != 31 || f.Steps != nil {
+		t.Fatalf("%d faults, %+v", len(faults), f)
+	}
+	want := pipeline.Fault{File: "p.yml", Line: 2, Column: 7, Message: `"1A" cannot name a variable; use letters, digits and _, and no digit first`, Source: "env: {1A: x}"}
+	if faults[0] != want || faults[30].Line != 33 || faults[30].Source != "- {run: x}" {
+		t.Errorf("%+v\n%+v", faults[0], faults[30])
+	}
+	if _, faults := pipeline.CheckFile("p.yml", []byte("steps:\n"+strings.Repeat("- {}\n", 45)+"env: {"+strings.Repeat("1: 2, ", 300)+"}\n")); len(faults) > 200 {
+		t.Errorf("%d faults", len(faults))
+	}
+}
+
+// Ensure that a long line is cut around its fault, and that a tab, a BOM and
+// text that turns its direction leave the caret in its place.
+func TestFault_String(t *testing.T) {
+	for what, tc := range map[string]struct {
+		fault pipeline.Fault
+		want  string
+	}{
+		"a plain one":   {pipeline.Fault{File: "f", Line: 12, Column: 3, Message: "m", Source: "ab c"}, "f:12:3: m\n  12 | ab c\n     |   ^"},
+		"the file":      {pipeline.Fault{File: "f", Message: "m"}, "f: m"},
+		"a tab":         {pipeline.Fault{File: "f", Line: 1, Column: 3, Message: "m", Source: "\tab"}, "f:1:3: m\n  1 | \tab\n    | \t ^"},
+		"the other way": {pipeline.Fault{File: "f", Line: 1, Column: 2, Message: "m", Source: "\u202eab"}, "f:1:2: m\n  1 | \ufffdab\n    |  ^"},
+		"a long line": {
+			pipeline.Fault{File: "f", Line: 1, Column: 501, Message: "m", Source: strings.Repeat("a", 500) + "X" + strings.Repeat("b", 500)},
+			"f:1:501: m\n  1 | " + strings.Repeat("a", 59) + "X" + strings.Repeat("b", 60) + "\n    | " + strings.Repeat(" ", 59) + "^",
+		},
+	} {
+		if got := tc.fault.String(); got != tc.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", what, got, tc.want)
+		}
+	}
+	if _, faults := pipeline.CheckFile("p.yml", []byte("\ufeffstep: x\n")); faults[0].String() != "p.yml:1:1: the file has no key \"step\" (did you mean \"steps\"?); it has steps, env, timeout\n  1 | step: x\n    | ^" {
+		t.Errorf("with a BOM: %s", faults[0])
 	}
 }
 

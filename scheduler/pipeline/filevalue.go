@@ -59,7 +59,7 @@ func (r *fileReader) mapping(n ast.Node, what string, known []string, field func
 		case seen[key]:
 			r.fault(at, "%q is given twice in %s; keep one", clip(key), what)
 		case known != nil && !slices.Contains(known, key):
-			r.fault(at, "%s has no key %q; it has %s", what, clip(key), strings.Join(known, ", "))
+			r.fault(at, "%s has no key %q%s; it has %s", what, clip(key), DidYouMean(key, known), strings.Join(known, ", "))
 		default:
 			field(key, at, value)
 		}

@@ -179,18 +179,19 @@ func (m *mirror) readFile(ctx context.Context, commit, file string, limit int64)
 	at := ci.ShortCommit(commit)
 	switch {
 	case name != file || len(f) != 4:
-		return nil, ci.Errorf(ci.CodeNotFound, "there is no file %s in commit %s", file, at)
+		return nil, ci.Errorf(ci.CodeNotFound, "there is no file %s in commit %s; commit it, or mend the project's pipeline in docket.yaml", file, at)
 	case f[0] == "120000":
-		return nil, ci.Errorf(ci.CodeInvalid, "%s in commit %s is a symbolic link, which docket does not follow: commit the file itself", file, at)
+		return nil, ci.Errorf(ci.CodeInvalid, "%s in commit %s is a symbolic link, which docket does not follow; commit the file itself", file, at)
 	case f[1] != "blob":
-		return nil, ci.Errorf(ci.CodeInvalid, "%s in commit %s is a %s, not a file", file, at, f[1])
+		what := map[string]string{"tree": "directory", "commit": "submodule"}[f[1]]
+		return nil, ci.Errorf(ci.CodeInvalid, "%s in commit %s is a %s, not a file; commit a file there, or mend the project's pipeline in docket.yaml", file, at, what)
 	}
 	size, err := strconv.ParseInt(f[3], 10, 64)
 	if err != nil {
 		return nil, fmt.Errorf("git ls-tree says the size %q", f[3])
 	}
 	if size > limit {
-		return nil, ci.Errorf(ci.CodeTooLarge, "%s in commit %s has %d bytes, more than the %d that docket reads", file, at, size, limit)
+		return nil, ci.Errorf(ci.CodeTooLarge, "%s in commit %s has %d bytes, more than the %d that docket reads; move long scripts into files of their own", file, at, size, limit)
 	}
 	return m.bounded(ctx, int(limit), m.dir, "cat-file", "blob", f[2])
 }

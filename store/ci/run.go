@@ -59,6 +59,13 @@ func (r Run) Public() Run {
 	return r
 }
 
+// ReasonLine is the first line of the reason: the whole of it, but where it
+// tells the mistakes of a file, each with its source line.
+func (r *Run) ReasonLine() string {
+	first, _, _ := strings.Cut(r.Reason, "\n")
+	return first
+}
+
 // Internal is the part of a run that only docket itself reads.
 type Internal struct {
 	Seq         uint64   `json:"-"` // order of creation over all projects; from the record's own header
