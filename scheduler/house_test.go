@@ -27,6 +27,7 @@ type stage struct {
 	reaped  []string
 
 	resolve  func(ref string) (string, error)
+	changed  func(span runner.Span) ([]string, string, error)
 	readFile func(ref, commit, path string) ([]byte, error)
 	begin    func(w runner.Work, rec runner.Recorder) error
 }
@@ -74,6 +75,10 @@ func (s *stage) Peel(_ context.Context, _, ref, object string) (string, error) {
 
 func (s *stage) ReadFile(_ context.Context, _, _, ref, commit, path string, _ int64) ([]byte, error) {
 	return s.readFile(ref, commit, path)
+}
+
+func (s *stage) Changed(_ context.Context, _, _ string, span runner.Span) ([]string, string, error) {
+	return s.changed(span)
 }
 
 func (s *stage) Reap(_ context.Context, r ci.Run) (int, error) {

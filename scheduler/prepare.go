@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"docket/scheduler/pipeline"
+	"docket/scheduler/runner"
 	"docket/store"
 	"docket/store/ci"
 )
@@ -98,6 +99,17 @@ func (s *Scheduler) resolve(ctx context.Context, r ci.Run) (res store.Resolution
 		}
 		res.Commit = commit
 	}
+	if job := r.Internal.Job; job.Paths != nil {
+		goesOn, reason, err := s.filterPaths(ctx, &r, spec.CloneURL, commit)
+		if err != nil {
+			return giveUp(err)
+		}
+		if !goesOn {
+			res.Skipped = reason
+			return res, nil
+		}
+		res.Note = reason
+	}
 	if job := r.Internal.Job; job.Pipeline != "" {
 		full, err := s.readPipeline(ctx, r, spec, commit, job.Pipeline)
 		if err != nil {
@@ -106,6 +118,25 @@ func (s *Scheduler) resolve(ctx context.Context, r ci.Run) (res store.Resolution
 		res.Spec = &full
 	}
 	return res, nil
+}
+
+// filterPaths decides by the files that a run's commit changed whether it goes
+// on. What cannot be compared counts as changed.
+func (s *Scheduler) filterPaths(ctx context.Context, r *ci.Run, cloneURL, commit string) (goesOn bool, reason string, err error) {
+	job := r.Internal.Job
+	span := runner.Span{Commit: commit, Ref: r.Source.Ref, Base: "refs/heads/" + job.Base}
+	if r.Source.PullRequest == nil {
+		span.Before = r.Source.Before
+	}
+	files, why, err := s.Runner.Changed(ctx, r.Project, cloneURL, span)
+	switch {
+	case err != nil:
+		return false, "", err
+	case why != "":
+		return true, why + ", so it counts as matching " + job.PathsKey + "'s paths", nil
+	}
+	goesOn, reason = pipeline.MatchPaths(*job.Paths, job.PathsKey, files)
+	return goesOn, reason, nil
 }
 
 // readPipeline completes a spec from the pipeline file at the run's commit. A

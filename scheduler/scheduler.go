@@ -32,6 +32,7 @@ type Runner interface {
 	Resolve(ctx context.Context, cloneURL, ref string) (commit string, err error)
 	Peel(ctx context.Context, cloneURL, ref, object string) (commit string, err error)
 	ReadFile(ctx context.Context, project, cloneURL, ref, commit, file string, limit int64) ([]byte, error)
+	Changed(ctx context.Context, project, cloneURL string, span runner.Span) (files []string, why string, err error)
 	Reap(ctx context.Context, run ci.Run) (killed int, err error)
 	Remove(run ci.Run) error
 	Sweep(keep map[string]bool) error

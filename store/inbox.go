@@ -63,6 +63,7 @@ type Resolution struct {
 	Commit string   // of the ref; "" leaves the run's own
 	Spec   *ci.Spec // completed from the pipeline file; nil leaves the frozen one
 	Failed string   // why the run can never start; it ends as failed
+	Note   string   // what was found out, for the run's log
 	// Skipped is why a filter (see ci.Job.Paths) keeps the run from running. It
 	// ends as cancelled; where the job says so and no other run of the commit
 	// and context is on record, its status is a success that says why, else it
@@ -108,7 +109,7 @@ func (t *tx) resolve(r *ci.Run, res Resolution) error {
 	}
 	had, wasIn := runLane(r, before)
 	undecided := r.Undecided()
-	r.Steps, r.Internal.Job = pendingSteps(spec), nil
+	r.Steps, r.Internal.Job, r.Internal.Note = pendingSteps(spec), nil, res.Note
 	known := r.Source.Commit != ""
 	if !known {
 		r.Source.Commit = res.Commit

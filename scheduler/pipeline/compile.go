@@ -65,7 +65,10 @@ func compile(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string, m match
 	d := eventDraft(cfg, p, e, receipt)
 	job := ci.Job{Resolve: e.Peel || e.Resolve, Pipeline: p.Pipeline}
 	if m.ask {
-		job.Paths, job.PathsKey, job.OnSkip = &m.paths, m.key, p.OnSkip
+		job.Paths, job.PathsKey, job.OnSkip, job.Base = &m.paths, m.key, p.OnSkip, p.DefaultBranch
+		if e.PullRequest != nil {
+			job.Base = e.PullRequest.Base
+		}
 	}
 	switch {
 	case job != ci.Job{}:

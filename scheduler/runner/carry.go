@@ -238,6 +238,9 @@ func (c *carrier) fill(ctx context.Context, out *stepOutput) ([]string, error) {
 	if err := os.WriteFile(c.ws.event(), c.Event, 0o600); err != nil {
 		return nil, err
 	}
+	if note := c.Run.Internal.Note; note != "" {
+		c.out.notice(Preparation, "%s", note)
+	}
 	c.out.notice(Preparation, "fetching %s of %s from %s", ci.ShortCommit(c.Run.Source.Commit), c.Run.Source.Ref, rem.shown)
 	g := &git{r: c.r, s: c.s, w: c.ws, remote: rem, mask: c.out.mask.text, stderr: out.write}
 	return g.fill(ctx, c.Run, c.Spec.Git)

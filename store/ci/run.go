@@ -84,6 +84,7 @@ type Internal struct {
 	Silent      bool     `json:"silent,omitempty"`   // a skip that has no status: none is wanted, or another run speaks
 	HoldFor     Duration `json:"hold_for,omitempty"` // how long it may wait for approval; 0: for ever
 	LapsesAt    Time     `json:"lapses_at,omitzero"` // of a held run: when approval is waited for no longer
+	Note        string   `json:"note,omitempty"`     // what preparing found out, for the log
 	Origin      *Origin  `json:"origin,omitempty"`   // of a run that a delivery asked to have repeated
 	Schedule    string   `json:"schedule,omitempty"` // Schedule.Key of the one whose slot it is
 }
@@ -232,6 +233,9 @@ type Job struct {
 	// its base and its commit. PathsKey is what the configuration calls it.
 	Paths    *Paths `json:"paths,omitempty"`
 	PathsKey string `json:"paths_key,omitempty"`
+	// Base is the short name of the branch that the commit is compared with,
+	// from the newest commit that both have, where the event told no other.
+	Base string `json:"base,omitempty"`
 	// OnSkip is the project's, for a run that Paths ends.
 	OnSkip string `json:"on_skip,omitempty"`
 
