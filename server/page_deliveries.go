@@ -118,5 +118,10 @@ func (s *Server) fillDelivery(v *visit) (web.Page, error) {
 	if s.config().Integration(id.Integration) != nil {
 		p.Replay = v.action("replay")
 	}
+	now, err := s.explain(id, rec)
+	if err != nil {
+		return p, nil // there is nothing to say: its integration is gone
+	}
+	p.InForce = &now
 	return p, nil
 }

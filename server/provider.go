@@ -49,6 +49,17 @@ func dialectOf(in *ci.Integration) (d dialect, ok bool) {
 	return dialect{}, false
 }
 
+// ReadEvent reads what a delivery to an integration says, from its JSON and
+// the kind that its header names. CodeMalformed where the JSON is none;
+// CodeNotFound where the integration's provider sends no webhooks.
+func ReadEvent(in *ci.Integration, kind string, text []byte) (ci.Event, error) {
+	d, ok := dialectOf(in)
+	if !ok {
+		return ci.Event{}, ci.Errorf(ci.CodeNotFound, "the integration takes no webhooks")
+	}
+	return d.read("application/json", kind, text)
+}
+
 // claimed is what a delivery to nobody knows whom says that it is: every
 // provider also sends GitHub's headers.
 func claimed(h http.Header) (event, delivery string) { return github.Known(h) }

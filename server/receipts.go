@@ -109,21 +109,7 @@ func (s *Server) replay(c echo.Context, id ci.ReceiptID, key, said string) (rec 
 // judgeAgain judges a receipt's stored bytes. CodeConflict: the configuration
 // has no place for it any more.
 func (s *Server) judgeAgain(id ci.ReceiptID, rec ci.Receipt) (pipeline.Judgement, error) {
-	cfg := s.config()
-	in := cfg.Integration(id.Integration)
-	d, ok := dialectOf(in)
-	if !ok {
-		return pipeline.Judgement{}, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
-	}
-	header, body, err := s.store.ReceiptBody(id)
-	if err != nil {
-		return pipeline.Judgement{}, err
-	}
-	e, err := d.read(header[echo.HeaderContentType], rec.Event, body)
-	if err != nil {
-		return pipeline.Judgement{}, err
-	}
-	v, err := s.judge(cfg, in, &e, id)
+	_, v, err := s.judgeStored(id, rec)
 	if ci.CodeOf(err) == ci.CodeForbidden {
 		return pipeline.Judgement{}, ci.Wrap(ci.CodeConflict, err, "%s", ci.MessageOf(err))
 	}
@@ -131,4 +117,60 @@ func (s *Server) judgeAgain(id ci.ReceiptID, rec ci.Receipt) (pipeline.Judgement
 		v.Drafts[i].Cause.Kind = ci.CauseReplay
 	}
 	return v, err
+}
+
+// judgeStored reads a receipt's stored bytes and judges them under the
+// configuration in force. CodeConflict: its integration is gone.
+func (s *Server) judgeStored(id ci.ReceiptID, rec ci.Receipt) (e ci.Event, v pipeline.Judgement, err error) {
+	cfg := s.config()
+	in := cfg.Integration(id.Integration)
+	d, ok := dialectOf(in)
+	if !ok {
+		return e, v, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
+	}
+	header, body, err := s.store.ReceiptBody(id)
+	if err != nil {
+		return e, v, err
+	}
+	if e, err = d.read(header[echo.HeaderContentType], rec.Event, body); err != nil {
+		return e, v, err
+	}
+	v, err = s.judge(cfg, in, &e, id)
+	return e, v, err
+}
+
+// explained is a receipt's judgement then and now.
+type explained struct {
+	Receipt string         `json:"receipt"`
+	Then    ci.Verdict     `json:"then"` // the newest that is on record
+	Runs    []string       `json:"runs"`
+	Now     ci.Explanation `json:"now"`
+}
+
+// GET …/explain says what a stored delivery would lead to under the
+// configuration in force, for each project, beside what it led to.
+func (s *Server) explainReceipt(c echo.Context) error {
+	id := receiptID(c)
+	rec, err := s.store.Receipt(id)
+	if err != nil {
+		return err
+	}
+	now, err := s.explain(id, rec)
+	if err != nil {
+		return err
+	}
+	x := explained{Receipt: rec.ID, Runs: publicReceipt(rec).Runs, Now: now}
+	if n := len(rec.Verdicts); n > 0 {
+		x.Then = rec.Verdicts[n-1]
+	}
+	return c.JSON(http.StatusOK, x)
+}
+
+// explain says what a stored delivery would lead to now.
+func (s *Server) explain(id ci.ReceiptID, rec ci.Receipt) (ci.Explanation, error) {
+	e, v, err := s.judgeStored(id, rec)
+	if err != nil && ci.CodeOf(err) != ci.CodeForbidden {
+		return ci.Explanation{}, err
+	}
+	return pipeline.Explain(&e, rec.ID, &v, err), nil
 }

@@ -69,6 +69,7 @@ func routes() []route {
 	api(get, "/receipts", ci.Viewer, (*Server).listReceipts)
 	api(get, "/receipts/:integration/:installation/:delivery", ci.Viewer, (*Server).getReceipt)
 	api(get, "/receipts/:integration/:installation/:delivery/body", ci.Viewer, (*Server).getReceiptBody)
+	api(get, "/receipts/:integration/:installation/:delivery/explain", ci.Viewer, (*Server).explainReceipt)
 	api(post, "/receipts/:integration/:installation/:delivery/replay", ci.Operator, (*Server).replayReceipt)
 	api(get, "/refusals", ci.Viewer, (*Server).listRefusals)
 

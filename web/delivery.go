@@ -52,6 +52,9 @@ type DeliveryPage struct {
 	Header  map[string]string
 	Body    []byte // as received; shown up to BodyShown
 	BodyURL string // of the exact bytes
+	// InForce is what the same bytes would lead to under the configuration in
+	// force; nil where that cannot be said.
+	InForce *ci.Explanation
 	// Replay is nil where it is not for this person.
 	Replay *RunAction
 }

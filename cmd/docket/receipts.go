@@ -25,7 +25,7 @@ ignored, with the reason. Its id is INTEGRATION/INSTALLATION/DELIVERY; the middl
 part is "-" for a webhook that has no installation.`,
 		Example: `  docket receipts list --outcome ignored
   docket receipts show github/-/72d3162e-cc78-11e3-81ab-4c9367dc0958`,
-	}, newReceiptsList(a), newReceiptsShow(a), newReceiptsReplay(a)))
+	}, newReceiptsList(a), newReceiptsShow(a), newReceiptsExplain(a), newReceiptsReplay(a)))
 }
 
 func newReceiptsList(a *app) *cobra.Command {
@@ -172,6 +172,53 @@ func printReceipt(a *app, r *ci.Receipt) error {
 		t.row(showTime(v.At), string(v.Outcome), v.Reason)
 	}
 	return t.print(a.out)
+}
+
+func newReceiptsExplain(a *app) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain RECEIPT",
+		Short: "Say what a stored delivery would lead to now, beside what it led to",
+		Long: `Say what a stored delivery would lead to under the configuration in force: for each
+project the rule that matches or the one that stops it, beside what was decided when it
+came. Nothing is started; "docket receipts replay" does that.`,
+		Example: `  docket receipts explain github/-/72d3162e-cc78-11e3-81ab-4c9367dc0958`,
+		Args:    exactArgs("RECEIPT"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := receiptArg(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return a.explainReceipt(cmd.Context(), id)
+		},
+	}
+	return a.reads(cmd)
+}
+
+func (a *app) explainReceipt(ctx context.Context, id ci.ReceiptID) error {
+	c, err := a.connect()
+	if err != nil {
+		return err
+	}
+	b, err := c.get(ctx, "/receipts/"+id.Path()+"/explain")
+	if err != nil {
+		return err
+	}
+	var x struct {
+		Then ci.Verdict     `json:"then"`
+		Runs []string       `json:"runs"`
+		Now  ci.Explanation `json:"now"`
+	}
+	return a.show(b, &x, func() error {
+		var f fields
+		f.add("then", strings.Join(nonEmpty(string(x.Then.Outcome), x.Then.Reason), ": "))
+		f.add("judged", showTime(x.Then.At))
+		f.add("runs", strings.Join(x.Runs, " "))
+		if err := f.print(a.out); err != nil {
+			return err
+		}
+		fmt.Fprintln(a.out, "\nunder the configuration in force:")
+		return printExplanation(a, &x.Now)
+	})
 }
 
 func newReceiptsReplay(a *app) *cobra.Command {

@@ -1,5 +1,7 @@
 package ci
 
+import "strings"
+
 // Cancel is what an event ends of what has not begun: the runs of Scope, all
 // that events started for PullRequest, or all of the project.
 type Cancel struct {
@@ -35,6 +37,24 @@ type Ruling struct {
 	Cancels   string   `json:"cancels,omitempty"` // what it would end of what waits, in words
 }
 
+// Lines says what comes of the event in the project, one thing a line.
+func (r Ruling) Lines() []string {
+	var list []string
+	if p := r.Run; p != nil {
+		list = p.lines()
+	}
+	if r.Undecided {
+		list = append(list, "undecided until git is asked which files changed")
+	}
+	if r.Reruns != "" {
+		list = append(list, "runs again "+r.Reruns)
+	}
+	if r.Cancels != "" {
+		list = append(list, "ends "+r.Cancels)
+	}
+	return list
+}
+
 // Planned is a run that an event would start.
 type Planned struct {
 	State     State           `json:"state"` // that it begins in
@@ -52,6 +72,7 @@ type Planned struct {
 
 // Explanation is what an event leads to under one configuration.
 type Explanation struct {
+	Receipt    string     `json:"receipt"` // its id; "" where none is meant
 	Event      string     `json:"event"`
 	Action     string     `json:"action"`
 	Repository Repository `json:"repository"`
@@ -65,3 +86,38 @@ type Explanation struct {
 // Refused is the outcome of what is not taken at all: an explanation has it, a
 // receipt never.
 const Refused Outcome = "refused"
+
+func (p *Planned) lines() []string {
+	at := "at " + p.Commit
+	if p.Commit == "" {
+		at = "at the commit that it points to then"
+	}
+	if p.Skipped {
+		return []string{"tells the status " + p.Context + " of " + p.Commit + " that it is skipped, which is a success, unless a run has told it another"}
+	}
+	how := string(p.State)
+	if p.Held && p.State != Held {
+		how += ", then held"
+	}
+	if p.Held {
+		how += " until a person approves it: its code is a fork's"
+	}
+	list := []string{"starts a run of " + p.Ref + " " + at + ", " + how, "its status is " + p.Context}
+	if p.Pipeline != "" {
+		list = append(list, "its steps are read from "+p.Pipeline)
+	} else {
+		list = append(list, "its steps are "+strings.Join(p.Steps, ", "))
+	}
+	switch {
+	case p.Scope == "":
+		list = append(list, "no other run takes its place, and it takes nobody's")
+	case p.Supersede == SupersedeNone:
+		list = append(list, "older runs of the same go on: supersede is none")
+	default:
+		list = append(list, "it supersedes older "+string(p.Supersede)+" runs of "+p.Scope)
+	}
+	if p.Group != "" {
+		list = append(list, "it waits while another run of the group "+p.Group+" runs")
+	}
+	return list
+}
