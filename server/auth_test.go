@@ -33,6 +33,7 @@ func TestEveryRouteNeedsItsRole(t *testing.T) {
 		"GET /receipts":                    ci.Viewer,
 		"GET /receipts/:integration/:installation/:delivery":         ci.Viewer,
 		"GET /receipts/:integration/:installation/:delivery/body":    ci.Viewer,
+		"GET /receipts/:integration/:installation/:delivery/explain": ci.Viewer,
 		"POST /receipts/:integration/:installation/:delivery/replay": ci.Operator,
 		"GET /refusals":               ci.Viewer,
 		"GET /outbox":                 ci.Viewer,

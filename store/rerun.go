@@ -2,6 +2,7 @@ package store
 
 import (
 	"bytes"
+	"maps"
 	"slices"
 	"strings"
 
@@ -95,26 +96,33 @@ func (t *tx) repeatOne(rr ci.Rerun, id string) (ci.Run, error) {
 	})
 }
 
-// lookedAt bounds how many of a project's runs are looked at for a commit.
-const lookedAt = 1000
-
-// newestOf returns, of the project's newest runs, the newest of each context
-// that are of a commit.
+// newestOf returns, for each context of a commit, the project's newest run: one
+// that has not ended, else the one that ended last.
 func (t *tx) newestOf(project, commit string) (ids []string, err error) {
-	seen := map[string]bool{}
-	prefix := projectPrefix(project)
-	c := t.bucket(bucketRuns).Cursor()
-	k, v := last(c, prefix)
-	for n := 0; n < lookedAt && bytes.HasPrefix(k, prefix); n++ {
-		r, err := decodeRun(k, v)
-		if err != nil {
-			return nil, err
+	newest := map[string]uint64{}
+	prefix := append(append(projectPrefix(project), commit...), 0)
+	c := t.bucket(bucketCommits).Cursor()
+	for k, v := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, v = c.Next() {
+		newest[string(k[len(prefix):])] = fromBE64(v)
+	}
+	for _, state := range ci.States {
+		if state.Final() {
+			continue
 		}
-		if r.Source.Commit == commit && !seen[r.Internal.Context] {
-			seen[r.Internal.Context] = true
-			ids = append(ids, r.ID)
+		prefix := append([]byte{stateBytes[state]}, projectPrefix(project)...)
+		c := t.bucket(bucketStates).Cursor()
+		for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+			r, err := decodeRun(k[1:], t.get(bucketRuns, k[1:]))
+			if err != nil {
+				return nil, err
+			}
+			if r.Source.Commit == commit && r.Number > newest[r.Internal.Context] {
+				newest[r.Internal.Context] = r.Number
+			}
 		}
-		k, v = c.Prev()
+	}
+	for _, context := range slices.Sorted(maps.Keys(newest)) {
+		ids = append(ids, ci.RunID(project, newest[context]))
 	}
 	return ids, nil
 }

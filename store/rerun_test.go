@@ -125,6 +125,9 @@ func TestAccept_RepeatsASuite(t *testing.T) {
 	if len(out.Runs) != 2 || of[second.ID].State != ci.Queued || of[pull.ID].State != ci.Queued || of[pull.ID].Internal.Context != "docket/api/pr" {
 		t.Fatalf("%+v", out.Runs)
 	}
+	if out := mustAccept(t, s, rerequested("too soon", "", 1)); len(out.Runs) != 0 || !strings.Contains(out.Receipt.Reason, "wait for its end") {
+		t.Fatalf("while the newest ones wait: %+v", out)
+	}
 	out = mustAccept(t, s, rerequested("a fork's", "", 7))
 	if len(out.Runs) != 1 || out.Runs[0].State != ci.Held || !out.Runs[0].Fork || out.Runs[0].Internal.Approved {
 		t.Fatalf("a fork's: %+v", out.Runs)

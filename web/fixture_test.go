@@ -307,8 +307,8 @@ func pages(w texts) map[string]web.Page {
 		"run-public":        public,
 		"deliveries":        &web.DeliveriesPage{Chrome: chrome("Deliveries", web.SectionDeliveries), Receipts: receipts, Refusals: refusals(w), RefusalsSince: before(72 * time.Hour), Next: "/deliveries?cursor=x"},
 		"deliveries-find":   &web.DeliveriesPage{Chrome: chrome("Deliveries", web.SectionDeliveries), Find: w.reason},
-		"delivery-ignored":  &web.DeliveryPage{Chrome: chrome("push", web.SectionDeliveries), Receipt: receipts[1], Header: map[string]string{"X-GitHub-Event": "push", "User-Agent": w.actor}, Body: []byte(`{"ref":"refs/heads/x","head_commit":{"message":` + fmt.Sprintf("%q", w.title) + `}}`), BodyURL: "/api/v1/receipts/x/body", Replay: operator},
-		"delivery-accepted": &web.DeliveryPage{Chrome: chrome("push", web.SectionDeliveries), Receipt: receipts[0], Runs: web.NewRunRows([]ci.Run{run(w, 42, ci.Succeeded)}), Body: []byte("payload=%7b" + w.title)},
+		"delivery-ignored":  &web.DeliveryPage{Chrome: chrome("push", web.SectionDeliveries), Receipt: receipts[1], Header: map[string]string{"X-GitHub-Event": "push", "User-Agent": w.actor}, Body: []byte(`{"ref":"refs/heads/x","head_commit":{"message":` + fmt.Sprintf("%q", w.title) + `}}`), BodyURL: "/api/v1/receipts/x/body", Replay: operator, InForce: inForce(w)},
+		"delivery-accepted": &web.DeliveryPage{Chrome: chrome("push", web.SectionDeliveries), Receipt: receipts[0], Runs: web.NewRunRows([]ci.Run{run(w, 42, ci.Succeeded)}), Body: []byte("payload=%7b" + w.title), InForce: &ci.Explanation{Outcome: ci.Refused, Reason: w.reason}},
 		"notifications": &web.NotificationsPage{Chrome: chrome("Notifications", web.SectionNotifications), Pending: 1, Dead: 2, Next: "/notifications?cursor=x",
 			Holds: []web.Hold{{Key: "github", Until: ci.At(now().Add(7 * time.Minute)), Reason: "GitHub's rate limit"}},
 			Entries: []web.EntryRow{{OutboxEntry: dead, Retry: operator, Discard: operator}, {OutboxEntry: entry(w, 1, ci.OutboxPending), Retry: operator, Discard: operator},
@@ -345,4 +345,12 @@ func empty() map[string]web.Page {
 		"empty-link":            &web.LinkPage{Action: "/login/link"},
 		"empty-error":           &web.ErrorPage{Status: 500, Message: "docket itself has failed"},
 	}
+}
+
+// inForce is what two projects make of a delivery now.
+func inForce(w texts) *ci.Explanation {
+	return &ci.Explanation{Outcome: ci.Accepted, Projects: []ci.Ruling{
+		{Project: "api", Matches: true, Reason: w.reason, Run: &ci.Planned{State: ci.Preparing, Held: true, Context: "docket/api/pr", Ref: "refs/heads/" + w.branch, Steps: []string{w.title}, Scope: w.branch, Group: w.branch}},
+		{Project: "web", Reason: w.reason, Undecided: true, Cancels: w.title, Reruns: w.title},
+	}}
 }
