@@ -89,7 +89,7 @@ func TestCompile_Groups(t *testing.T) {
 
 // Ensure that a head that no delivery told of becomes the run that its
 // delivery would have made, but for its cause.
-func TestCompileHead(t *testing.T) {
+func TestCompileHead_IsTheEventsRun(t *testing.T) {
 	cfg, p := config()
 	fork := with(pullRequest("synchronize", "main"), func(e *ci.Event) { e.PullRequest.Fork = true })
 	for what, e := range map[string]*ci.Event{"a branch": branchPush("main"), "a fork's pull request": fork} {
