@@ -86,17 +86,3 @@ func TestCompile_Groups(t *testing.T) {
 		}
 	}
 }
-
-// Ensure that a head that no delivery told of becomes the run that its
-// delivery would have made, but for its cause.
-func TestCompileHead_IsTheEventsRun(t *testing.T) {
-	cfg, p := config()
-	fork := with(pullRequest("synchronize", "main"), func(e *ci.Event) { e.PullRequest.Fork = true })
-	for what, e := range map[string]*ci.Event{"a branch": branchPush("main"), "a fork's pull request": fork} {
-		d, want := pipeline.CompileHead(cfg, p, e), pipeline.Compile(cfg, p, e, "")
-		want.Cause.Kind = ci.CauseRecovery
-		if diff := cmp.Diff(want, d); diff != "" || d.Scope == "" {
-			t.Errorf("%s: want -, got +\n%s", what, diff)
-		}
-	}
-}
