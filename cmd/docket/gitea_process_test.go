@@ -231,8 +231,9 @@ func TestGiteaAsksForPatience(t *testing.T) {
 	h.forge.mu.Lock()
 	h.forge.script = []fakeAnswer{{status: http.StatusForbidden, body: "token does not have at least one of required scope(s): [write:repository]"}}
 	h.forge.mu.Unlock()
+	// Test Delivery sends a push that moves nothing.
 	next := h.commit("refs/heads/main", main)
-	h.starts("api-2", ci.EventPush, movedTo("refs/heads/main", main, next))
+	h.starts("api-2", ci.EventPush, movedTo("refs/heads/main", next, next))
 	h.waitRun("api-2", ci.Succeeded)
 	dead := 0
 	for _, e := range h.waitSettled() {

@@ -24,7 +24,7 @@ var mayImport = map[string][]string{
 	"docket/dispatcher":                 {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
 	"docket/dispatcher/forge":           {"docket/store/ci"},
 	"docket/dispatcher/forge/forgetest": {},
-	"docket/server":                     {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/server/payload", "docket/web"},
+	"docket/server":                     {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/web"},
 	"docket/cmd/docket":                 nil, // everything
 }
 

@@ -72,6 +72,10 @@ func TestParse_Push(t *testing.T) {
 			`{"ref":"refs/tags/v1","after":"` + sha1b + `","head_commit":{"id":"` + sha1b + `"},` + acme + `}`,
 			ci.Event{Ref: "refs/tags/v1", Tag: "v1", Commit: sha1b},
 		},
+		"a test delivery moves nothing": {
+			`{"ref":"refs/heads/main","before":"` + sha1a + `","after":"` + sha1a + `","head_commit":{"id":"` + sha1a + `","message":"one"},` + acme + `}`,
+			ci.Event{Ref: "refs/heads/main", Branch: "main", Commit: sha1a, Message: "one"},
+		},
 		"a deleted tag": {
 			`{"ref":"refs/tags/v1","before":"` + sha1a + `","after":"` + zero + `","head_commit":null,` + acme + `}`,
 			ci.Event{Ref: "refs/tags/v1", Tag: "v1", Before: sha1a, Deleted: true},

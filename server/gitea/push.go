@@ -24,7 +24,9 @@ func (b *body) push(e *ci.Event) {
 	} else {
 		setRef(e, "push's ref", b.ref)
 	}
-	if ci.IsCommit(b.before) {
+	// A test delivery says that the default branch moved from where it is to
+	// where it is: what was there before is not known.
+	if ci.IsCommit(b.before) && b.before != b.after {
 		e.Before = strings.Clone(b.before)
 	}
 	e.Deleted = ci.IsZeroCommit(b.after)
