@@ -72,11 +72,17 @@ type LogWriter struct {
 	cut     int64 // where the last whole frame ends
 }
 
-// Create starts the log of a run's attempt.
+// Create starts the log of a run's attempt. What is there at its first one is
+// of another run, from a history that a restore has ended, and goes.
 func (l *Logs) Create(run string, attempt int) (*LogWriter, error) {
 	dir, err := l.runDir(run)
 	if err != nil {
 		return nil, err
+	}
+	if attempt == 1 {
+		if err := os.RemoveAll(dir); err != nil {
+			return nil, err
+		}
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

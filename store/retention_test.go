@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"testing"
 	"time"
@@ -123,5 +124,24 @@ func TestPrune_PassesOverWhatHasToStay(t *testing.T) {
 	mustNil(t, err)
 	if p.Entries != 1 {
 		t.Fatalf("removed %+v", p)
+	}
+}
+
+// noise is a body that does not compress.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	rand.Read(b)
+	return b
+}
+
+// pruneAll removes all that ended before a time.
+func pruneAll(t *testing.T, s *store.Store, before time.Time) {
+	t.Helper()
+	for {
+		p, err := s.Prune(context.Background(), before, 100)
+		mustNil(t, err)
+		if p.None() {
+			return
+		}
 	}
 }

@@ -30,6 +30,11 @@ import (
 const (
 	FailBeforeCommit = "before commit" // everything is written, nothing is committed
 	FailAfterCommit  = "after commit"  // committed and synced, nobody was told
+
+	FailCopied   = "copied"   // a restore or compact has its copy, unverified
+	FailVerified = "verified" // the copy is good, and not synced
+	FailSynced   = "synced"   // the copy is on disk under a name of its own
+	FailRenamed  = "renamed"  // the copy has the store's name
 )
 
 // SchemaVersion is the version of the records and keys in the file. A file
@@ -48,6 +53,9 @@ type Options struct {
 	Failpoint   func(point string) error // tests only: see FailBeforeCommit
 	ReadOnly    bool                     // for looking at a stopped store
 	LogDir      string                   // default: logs beside the file
+	FreeSpace   func() (int64, error)    // tests only: bytes free beside the file
+
+	walk bool // also the pages of a large file that was closed in order
 }
 
 // Store is one open database. It is safe for use by many goroutines; one
@@ -97,6 +105,9 @@ func Open(path string, o Options) (*Store, error) {
 		return nil, err
 	}
 	db, err := openBolt(path, o)
+	for errors.Is(err, errReplaced) {
+		db, err = openBolt(path, o)
+	}
 	if err != nil {
 		return nil, openError(path, err)
 	}
@@ -114,6 +125,7 @@ func Open(path string, o Options) (*Store, error) {
 		close(s.stopped)
 		return s, nil
 	}
+	removeDrafts(path)
 	go s.commitLoop()
 	return s, nil
 }
@@ -150,7 +162,28 @@ func openBolt(path string, o Options) (db *bolt.DB, err error) {
 		opt.InitialMmapSize = 0
 		db, err = bolt.Open(path, 0o600, opt)
 	}
-	return db, err
+	if err != nil {
+		return nil, err
+	}
+	if !isAt(file, path) {
+		db.Close()
+		return nil, errReplaced
+	}
+	return db, nil
+}
+
+// errReplaced: while the file's lock was waited for, another file took its
+// place, as compacting does. What is written to the old one would be lost.
+var errReplaced = errors.New("the file was replaced while its lock was waited for")
+
+// isAt reports whether a path still leads to an open file.
+func isAt(f *os.File, path string) bool {
+	have, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	want, err := os.Stat(path)
+	return err == nil && os.SameFile(have, want)
 }
 
 // checkDamage walks the pages of a file that is there already. The file is
@@ -175,7 +208,7 @@ func checkDamage(path string, o Options) error {
 	if st, err = file.Stat(); err != nil {
 		return err
 	}
-	return checkPages(file, st.Size(), db.Info().PageSize)
+	return checkPages(file, st.Size(), db.Info().PageSize, o.walk)
 }
 
 var errDamaged = errors.New("the file is damaged")
@@ -207,7 +240,7 @@ func openError(path string, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		return ci.Wrap(ci.CodeUnavailable, err, "the store %s may not be written by this user; run docket as the owner of the data directory, or mend its permissions", path)
 	case errors.Is(err, errDamaged), errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
-		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is damaged and was left as it is; move it away and put a backup in its place", path)
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is damaged and was left as it is; move its directory away and put a backup in its place with `docket restore FILE`", path)
 	}
 	return ci.Wrap(ci.CodeUnavailable, err, "the store %s cannot be opened", path)
 }

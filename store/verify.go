@@ -471,7 +471,7 @@ func (v *verifier) pauses() error {
 
 // VerifyFile checks the store in a file that nothing else has open.
 func VerifyFile(ctx context.Context, path string) ([]string, error) {
-	s, err := Open(path, Options{ReadOnly: true})
+	s, err := Open(path, Options{ReadOnly: true, walk: true})
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 failed or refused, 2 wrong usage.`,
 	},
 		newInit(a), newCheck(a), newServe(a),
 		newRuns(a), newReceipts(a), newProjects(a), newOutbox(a), newToken(a), newUser(a), newLoginLink(a),
-		newHook(a), newExplain(a), newBackup(a), newVerify(a),
+		newHook(a), newExplain(a), newBackup(a), newRestore(a), newCompact(a), newVerify(a),
 		newVersion(a), newCompletion(a), newSupervise(),
 	)
 	commands := root.RunE

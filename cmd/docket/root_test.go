@@ -67,15 +67,6 @@ func TestReadersTakeJSON(t *testing.T) {
 	})
 }
 
-// Ensure that commands of a later time are not there.
-func TestLaterCommandsAreAbsent(t *testing.T) {
-	for _, name := range []string{"explain", "compact", "restore"} {
-		if r := newWorld(t).run(name); r.code != exitUsage {
-			t.Errorf("docket %s: got %+v", name, r)
-		}
-	}
-}
-
 // Ensure that wrong usage is exit code 2 with one sentence that leads on.
 func TestWrongUsage(t *testing.T) {
 	for line, want := range map[string]string{

@@ -50,7 +50,7 @@ func (a *app) verify(ctx context.Context) error {
 		fmt.Fprintln(a.out, printableText(line))
 	}
 	if n := len(v.Broken); n > 0 {
-		return fmt.Errorf("%d things in the store are broken; stop the server and put a backup in its place", n)
+		return fmt.Errorf("%d things in the store are broken; stop the server, move its data directory away and put a backup in its place with `docket restore FILE`", n)
 	}
 	_, err = fmt.Fprintln(a.out, "the store is sound")
 	return err
