@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"docket/dispatcher/forge"
 	"docket/store/ci"
 )
 
@@ -126,34 +127,12 @@ const (
 	maxRetryAfter = 24 * time.Hour // of webhooks and Slack
 )
 
-// retryAfter reads Retry-After, in seconds or as a date, which is taken
-// against the answer's own Date so that a clock that is off does not matter.
-// ok is false where there is none that can be read.
-func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
-	v := strings.TrimSpace(h.Get("Retry-After"))
-	if n, err := strconv.ParseInt(v, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		const years = 1e9 // seconds; keeps the product within a Duration
-		return time.Duration(min(max(n, -years), years)) * time.Second, true
-	}
-	if t, err := http.ParseTime(v); err == nil {
-		return t.Sub(sentAt(h, now)), true
-	}
-	return 0, false
-}
-
-func sentAt(h http.Header, now time.Time) time.Time {
-	if t, err := http.ParseTime(h.Get("Date")); err == nil {
-		return t
-	}
-	return now
-}
-
 func clamp(d, lo, hi time.Duration) time.Duration { return min(max(d, lo), hi) }
 
 // judge is what webhooks and Slack have in common: everything but 2xx. who
 // names the receiver.
 func judge(a answer, who string, now time.Time, path bool, secrets ...string) Result {
-	wait, told := retryAfter(a.header, now)
+	wait, told := forge.RetryAfter(a.header, now)
 	again := a.status == http.StatusTooManyRequests || a.status >= 500 || (a.status == http.StatusForbidden && told)
 	switch {
 	case again && told:

@@ -118,7 +118,7 @@ func (d *Dispatcher) record(ctx context.Context, e ci.OutboxEntry, rec store.Att
 
 func (d *Dispatcher) write(ctx context.Context, e ci.OutboxEntry, rec store.AttemptResult, hold time.Time) error {
 	if !hold.IsZero() {
-		if err := d.store.Hold(ctx, receiver(e), hold, rec.Error); err != nil {
+		if err := d.store.Hold(ctx, e.Receiver(), hold, rec.Error); err != nil {
 			return err
 		}
 	}

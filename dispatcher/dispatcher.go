@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"time"
 
+	"docket/dispatcher/forge"
 	"docket/store"
 	"docket/store/ci"
 )
@@ -31,6 +32,7 @@ type Options struct {
 	Log    *slog.Logger      // default: nothing is logged
 	Now    func() time.Time  // default time.Now; the store's and this one must agree
 	Client *http.Client      // its Transport is used; redirects are never followed
+	Forge  *forge.Forge      // the way to GitHub; default one of its own
 
 	Scan    time.Duration  // the longest time between two looks at the store, default DefaultScan
 	Workers int            // lanes that may send at once, default DefaultWorkers
@@ -53,6 +55,7 @@ type Dispatcher struct {
 	now       func() time.Time
 	jitter    func() float64
 	client    *http.Client
+	ownForge  *forge.Forge // to be let go of; nil: it is somebody else's
 	scan      time.Duration
 	workers   int
 	timeout   time.Duration
@@ -98,8 +101,14 @@ func New(o Options) *Dispatcher {
 	if o.Version == "" {
 		agent = "docket/dev"
 	}
+	if o.Forge == nil {
+		o.Forge = forge.New(forge.Options{Config: o.Config, Client: o.Client, Now: d.now, Version: o.Version})
+		d.ownForge = o.Forge
+	}
+	hub := GitHub{Forge: o.Forge, Config: o.Config, Repository: currentRepository(o.Store), Now: d.now}
 	d.adapters = map[string]Adapter{
-		ci.OutboxGitHubStatus: &GitHub{Client: d.client, Config: o.Config, Repository: currentRepository(o.Store), Now: d.now, Agent: agent},
+		ci.OutboxGitHubStatus: &hub,
+		ci.OutboxGitHubCheck:  &GitHubCheck{GitHub: hub, Run: o.Store.Run, Check: o.Store.Check, SetCheck: o.Store.SetCheck},
 		ci.OutboxGiteaStatus:  &Gitea{Client: d.client, Config: o.Config, Repository: currentRepository(o.Store), Now: d.now, Agent: agent},
 		ci.OutboxWebhook:      &Webhook{Client: d.client, Config: o.Config, Now: d.now, Agent: agent},
 		ci.OutboxSlack:        &Slack{Client: d.client, Config: o.Config, Now: d.now, Agent: agent},

@@ -3,9 +3,7 @@ package dispatcher
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/google/go-github/v60/github"
 
+	"docket/dispatcher/forge"
 	"docket/store"
 	"docket/store/ci"
 )
@@ -23,75 +22,78 @@ const (
 	maxContext     = 255
 )
 
-// GitHub puts commit statuses on GitHub and on GitHub Enterprise Server.
+// GitHub puts commit statuses on GitHub and on GitHub Enterprise Server, with
+// the integration's token or as its App.
 //
 // See judgeGitHub for what becomes of each answer.
 type GitHub struct {
-	Client *http.Client
+	Forge  *forge.Forge
 	Config func() *ci.Config
 	// Repository returns owner/name as the repository is called now, or why
 	// no status may be put there. See currentRepository.
 	Repository func(e ci.OutboxEntry, p ci.StatusPayload) (name, refused string, err error)
 	Now        func() time.Time
-	Agent      string
 }
 
 // Send implements Adapter.
 func (g *GitHub) Send(ctx context.Context, e ci.OutboxEntry) Result {
-	var p ci.StatusPayload
-	if err := json.Unmarshal(e.Payload, &p); err != nil || !ci.IsCommit(p.Commit) {
-		return Result{Outcome: Dead, Detail: "the entry's payload cannot be read; discard it"}
+	at, r := g.place(e)
+	if r != nil {
+		return *r
 	}
-	in, missing := reporting(g.Config(), e, p)
+	return g.call(ctx, e, at, forge.Statuses, func(ctx context.Context, c *github.Client) (*github.Response, error) {
+		_, resp, err := c.Repositories.CreateStatus(ctx, at.owner, at.repo, at.Commit, &github.RepoStatus{
+			State:       github.String(at.State),
+			TargetURL:   optional(at.TargetURL),
+			Description: github.String(shorten(at.Description, maxDescription)),
+			Context:     github.String(shorten(at.Context, maxContext)),
+		})
+		return resp, err
+	})
+}
+
+// place is where an entry's state is put, and the state.
+type place struct {
+	ci.StatusPayload
+	in          *ci.Integration
+	name        string // owner/repo, as it is called now
+	owner, repo string
+}
+
+// place finds it; r is what becomes of an entry that has none.
+func (g *GitHub) place(e ci.OutboxEntry) (at place, r *Result) {
+	refuse := func(o Outcome, detail string) (place, *Result) { return place{}, &Result{Outcome: o, Detail: detail} }
+	if err := json.Unmarshal(e.Payload, &at.StatusPayload); err != nil || !ci.IsCommit(at.Commit) {
+		return refuse(Dead, "the entry's payload cannot be read; discard it")
+	}
+	in, missing := reporting(g.Config(), e, at.StatusPayload)
 	if missing != "" {
-		return Result{Outcome: Dead, Detail: missing}
+		return refuse(Dead, missing)
 	}
-	name, refused, err := g.Repository(e, p)
+	name, refused, err := g.Repository(e, at.StatusPayload)
 	if err != nil {
-		return Result{Outcome: Retry, Detail: "the repository's present name cannot be read from the store"}
+		return refuse(Retry, "the repository's present name cannot be read from the store")
 	}
 	if refused != "" {
-		return Result{Outcome: Dead, Detail: refused}
+		return refuse(Dead, refused)
 	}
 	owner, repo, ok := splitRepository(name)
 	if !ok {
-		return Result{Outcome: Dead, Detail: fmt.Sprintf("%s is not an owner/name that a status can be put on", excerpt(strconv.Quote(name)))}
+		return refuse(Dead, fmt.Sprintf("%s is not an owner/name that a status can be put on", excerpt(strconv.Quote(name))))
 	}
-	c, err := g.client(in)
-	if err != nil {
-		return Result{Outcome: Dead, Detail: fmt.Sprintf("the api_url of the integration %s is not a URL", in.Name)}
-	}
-	_, resp, err := c.Repositories.CreateStatus(ctx, owner, repo, p.Commit, &github.RepoStatus{
-		State:       github.String(p.State),
-		TargetURL:   optional(p.TargetURL),
-		Description: github.String(shorten(p.Description, maxDescription)),
-		Context:     github.String(shorten(p.Context, maxContext)),
-	})
-	if resp == nil || resp.Response == nil {
-		if err == nil {
-			err = errors.New("no answer")
-		}
-		return silence(err, host(in.APIURL), in.Token.Reveal())
+	at.in, at.name, at.owner, at.repo = in, name, owner, repo
+	return at, nil
+}
+
+// call makes one call and judges what came of it.
+func (g *GitHub) call(ctx context.Context, e ci.OutboxEntry, at place, need forge.Need, do func(context.Context, *github.Client) (*github.Response, error)) Result {
+	resp, err := g.Forge.Do(ctx, forge.Access{Integration: at.in.Name, Installation: e.Installation, Repository: at.name, Need: need}, do)
+	if resp == nil {
+		return judgeSignIn(e, err, at, g.Now())
 	}
 	// The library's error types leave out headers that matter here, and it
 	// puts the body back after reading it: the answer itself is judged.
-	return judgeGitHub(e, read(resp.Response), in, name, g.Now())
-}
-
-// client makes a client for one call. A kept one would refuse calls by itself
-// from what it remembers of rate limits; the store's holds do that here, and
-// they survive a restart.
-func (g *GitHub) client(in *ci.Integration) (*github.Client, error) {
-	base, err := url.Parse(in.APIURL)
-	if err != nil || base.Host == "" {
-		return nil, errAddress
-	}
-	if !strings.HasSuffix(base.Path, "/") {
-		base.Path += "/"
-	}
-	c := github.NewClient(g.Client).WithAuthToken(in.Token.Reveal())
-	c.BaseURL, c.UserAgent = base, g.Agent
-	return c, nil
+	return judgeGitHub(e, read(resp.Response), at.in, at.name, g.Now())
 }
 
 // reporting returns the integration that reports an entry's status today.

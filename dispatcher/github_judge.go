@@ -2,26 +2,19 @@ package dispatcher
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
+	"docket/dispatcher/forge"
 	"docket/store/ci"
 )
 
-// Bounds on what GitHub's rate limits make docket wait, see
-// https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api
-const (
-	minLimitWait    = time.Second
-	maxLimitWait    = time.Hour // a primary limit is reset hourly
-	silentLimitWait = time.Minute
-
-	// unknownCommitFor is how long a commit that GitHub does not know yet is
-	// waited for: its webhooks can be ahead of its API.
-	unknownCommitFor = 5 * time.Minute
-)
+// unknownCommitFor is how long a commit that GitHub does not know yet is
+// waited for: its webhooks can be ahead of its API.
+const unknownCommitFor = 5 * time.Minute
 
 // judgeGitHub says what an answer to a status means.
 //
@@ -29,6 +22,7 @@ const (
 //	429, 403 with a rate limit     again; the whole integration waits as told
 //	5xx                            again, with backoff; as told where it tells
 //	422, no such commit            again for 5 minutes after the first attempt, then dead
+//	401 of an App's                again, with backoff: a new token can be too new
 //	3xx, 401, other 403, 404, 422  dead, with what to do
 func judgeGitHub(e ci.OutboxEntry, a answer, in *ci.Integration, repository string, now time.Time) Result {
 	if a.ok() {
@@ -37,8 +31,8 @@ func judgeGitHub(e ci.OutboxEntry, a answer, in *ci.Integration, repository stri
 	api, text := host(in.APIURL), githubText(a)
 	a.body = []byte(text)
 	said := a.said(in.Token.Reveal())
-	if wait, limited := limitWait(a, e.Failures+1, now); limited {
-		return Result{Outcome: Retry, Hold: true, RetryAt: now.Add(wait), Detail: fmt.Sprintf("the rate limit of %s holds the integration %s: %s", api, in.Name, said)}
+	if r := limited(e, a, api, said, now); r != nil {
+		return *r
 	}
 	dead := func(format string, args ...any) Result {
 		return Result{Outcome: Dead, Detail: fmt.Sprintf(format, args...)}
@@ -48,6 +42,12 @@ func judgeGitHub(e ci.OutboxEntry, a answer, in *ci.Integration, repository stri
 		return Result{Outcome: Retry, Detail: api + " answered " + said}
 	case a.redirect():
 		return dead("%s redirected to %s (%d), which docket never follows; check api_url of the integration %s, and whether %s was renamed", api, a.pointedTo(true), a.status, in.Name, repository)
+	case a.status == http.StatusUnauthorized && in.App != nil:
+		return Result{Outcome: Retry, Detail: fmt.Sprintf("%s does not accept a new token of the App of the integration %s (%s)", api, in.Name, said)}
+	case a.status == http.StatusForbidden && in.App != nil:
+		return dead("%s forbids it on %s; the App of the integration %s needs the permission to write commit statuses and checks there, and its installation must not be suspended (%s)", api, repository, in.Name, said)
+	case a.status == http.StatusNotFound && in.App != nil:
+		return dead("%s knows no repository %s that the installation of the App of the integration %s may see (%s)", api, repository, in.Name, said)
 	case a.status == http.StatusUnauthorized:
 		return dead("%s does not accept the token of the integration %s; look at %s, put a valid one there, reload, and retry this entry (%s)", api, in.Name, in.Token.Name, said)
 	case a.status == http.StatusForbidden:
@@ -60,6 +60,66 @@ func judgeGitHub(e ci.OutboxEntry, a answer, in *ci.Integration, repository stri
 		return dead("%s takes no more than 1000 statuses for one commit and context, and this commit has them (%s)", api, said)
 	}
 	return dead("%s answered %s", api, said)
+}
+
+// limited is what becomes of an entry whose answer is a rate limit, or nil.
+func limited(e ci.OutboxEntry, a answer, api, said string, now time.Time) *Result {
+	// GitHub asks for at least a minute, and longer each time.
+	silent := func() time.Duration { return nextDelay(e.Failures+1, 0) }
+	wait, ok := forge.LimitWait(a.status, a.header, a.body, now, silent)
+	if !ok {
+		return nil
+	}
+	return &Result{Outcome: Retry, Hold: true, RetryAt: now.Add(wait), Detail: fmt.Sprintf("the rate limit of %s holds the integration %s: %s", api, e.Receiver(), said)}
+}
+
+// judgeSignIn says what becomes of an entry for which GitHub was not called,
+// or did not answer.
+//
+//	no answer, 5xx, this machine's clock  again, with backoff
+//	a rate limit                          again; the installation waits as told
+//	everything else                       dead, with what to do
+func judgeSignIn(e ci.OutboxEntry, err error, at place, now time.Time) Result {
+	var clock *forge.ClockError
+	var refused *forge.AnswerError
+	var own *ci.Error
+	api := host(at.in.APIURL)
+	switch {
+	case err == nil:
+		return silence(errors.New("no answer"), api)
+	case errors.As(err, &clock):
+		return Result{Outcome: Retry, Detail: clock.Error()}
+	case errors.As(err, &own) && own.Code == ci.CodeUnavailable:
+		return Result{Outcome: Retry, Detail: own.Message}
+	case errors.As(err, &own):
+		return Result{Outcome: Dead, Detail: own.Message}
+	case !errors.As(err, &refused):
+		return silence(err, api, at.in.Token.Reveal())
+	}
+	a := answer{status: refused.Status, header: refused.Header, body: refused.Body}
+	a.body = []byte(githubText(a))
+	said := a.said()
+	if r := limited(e, a, api, said, now); r != nil {
+		return *r
+	}
+	dead := func(format string, args ...any) Result {
+		return Result{Outcome: Dead, Detail: fmt.Sprintf(format, args...)}
+	}
+	app := fmt.Sprintf("the App %d of the integration %s", at.in.App.ID, at.in.Name)
+	switch a.status {
+	case http.StatusUnauthorized:
+		return dead("%s does not accept %s; check its id and the key in %s, reload, and retry this entry (%s)", api, app, at.in.App.PrivateKey.Name, said)
+	case http.StatusForbidden:
+		return dead("%s lets %s do nothing there; its installation is suspended or not its own (%s)", api, app, said)
+	case http.StatusNotFound:
+		return dead("%s knows no installation of %s for %s; it was removed (%s)", api, app, at.name, said)
+	case http.StatusUnprocessableEntity:
+		return dead("%s gives %s no token for what is to be written; grant it the permission on the App's page, accept that for the installation, and retry this entry (%s)", api, app, said)
+	}
+	if a.status >= 500 {
+		return Result{Outcome: Retry, Detail: api + " gives no token: " + said}
+	}
+	return dead("%s gives no token: %s", api, said)
 }
 
 func unknownCommit(e ci.OutboxEntry, detail string, now time.Time) Result {
@@ -76,35 +136,6 @@ func unknownCommit(e ci.OutboxEntry, detail string, now time.Time) Result {
 		r.RetryAt = end // the last try
 	}
 	return r
-}
-
-// limitWait reports whether an answer is a rate limit, primary or secondary,
-// or another request to come back later, and how long to wait then.
-func limitWait(a answer, attempt int, now time.Time) (time.Duration, bool) {
-	told, ok := retryAfter(a.header, now)
-	empty := a.header.Get("X-Ratelimit-Remaining") == "0"
-	switch {
-	case a.status >= 500:
-		return clamp(told, minLimitWait, maxLimitWait), ok
-	case a.status == http.StatusTooManyRequests:
-	case a.status == http.StatusForbidden && (ok || empty || mentionsLimit(a.body)):
-	default:
-		return 0, false
-	}
-	if ok {
-		return clamp(told, minLimitWait, maxLimitWait), true
-	}
-	if reset, err := strconv.ParseInt(a.header.Get("X-Ratelimit-Reset"), 10, 64); empty && err == nil && reset > 0 {
-		// Against the answer's own Date, so that a clock that is off does not matter.
-		return clamp(time.Duration(min(reset-sentAt(a.header, now).Unix(), 1e9))*time.Second, minLimitWait, maxLimitWait), true
-	}
-	// GitHub asks for at least a minute, and longer each time.
-	return clamp(nextDelay(attempt, 0), silentLimitWait, maxLimitWait), true
-}
-
-func mentionsLimit(body []byte) bool {
-	s := strings.ToLower(string(body))
-	return strings.Contains(s, "rate limit") || strings.Contains(s, "rate-limit") || strings.Contains(s, "abuse detection")
 }
 
 // githubText returns the message of an answer and of the errors in it; the

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"docket/dispatcher"
+	"docket/dispatcher/forge"
 	"docket/store/ci"
 )
 
@@ -46,7 +47,8 @@ func contains(s, part string) bool { return strings.Contains(s, part) }
 func newGitHub(t *testing.T, c *ci.Config) *dispatcher.GitHub {
 	t.Helper()
 	return &dispatcher.GitHub{
-		Client: mustClient(t), Config: func() *ci.Config { return c }, Now: at(noon), Agent: "docket/test",
+		Forge:  forge.New(forge.Options{Config: func() *ci.Config { return c }, Client: mustClient(t), Now: at(noon), Version: "test"}),
+		Config: func() *ci.Config { return c }, Now: at(noon),
 		Repository: func(_ ci.OutboxEntry, p ci.StatusPayload) (string, string, error) { return p.Repository, "", nil },
 	}
 }

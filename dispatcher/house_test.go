@@ -72,13 +72,15 @@ func (h *house) target(name string, r *receiver) ci.Notify {
 
 func (h *house) mustOpen() {
 	h.t.Helper()
-	h.store = storetest.MustOpenAt(h.t, h.path, store.Options{Now: h.clock.now, Failpoint: func(point string) error {
+	h.store = storetest.MustOpenAt(h.t, h.path, store.Options{Now: h.clock.now, RunURL: runURL, Failpoint: func(point string) error {
 		if point == store.FailBeforeCommit && h.refuse.Load() {
 			return errors.New("no space left")
 		}
 		return nil
 	}})
 }
+
+func runURL(id string) string { return "https://ci.example.org/runs/" + id }
 
 func (h *house) mustReopen() {
 	h.t.Helper()

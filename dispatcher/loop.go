@@ -21,6 +21,9 @@ func (d *Dispatcher) Run(ctx context.Context) (err error) {
 		wake = c
 	}
 	defer d.client.CloseIdleConnections()
+	if d.ownForge != nil {
+		defer d.ownForge.Close()
+	}
 
 	l := &loop{
 		d:        d,
@@ -141,14 +144,14 @@ func (l *loop) mayStart(e ci.OutboxEntry) bool {
 		return false
 	}
 	share := max(l.d.workers/2, 1)
-	if l.slow[receiver(e)] {
+	if l.slow[e.Receiver()] {
 		share = 1
 	}
-	return l.perKey[receiver(e)] < share
+	return l.perKey[e.Receiver()] < share
 }
 
 func (l *loop) begin(ctx context.Context, e ci.OutboxEntry) {
-	key := receiver(e)
+	key := e.Receiver()
 	l.inFlight[e.Lane] = key
 	l.perKey[key]++
 	go func() {
@@ -187,13 +190,4 @@ func (l *loop) drain() {
 	for len(l.inFlight) > 0 {
 		l.finish(<-l.done)
 	}
-}
-
-// receiver is what rate limits are kept under: the integration, or the
-// configured target.
-func receiver(e ci.OutboxEntry) string {
-	if e.Integration != "" {
-		return e.Integration
-	}
-	return e.Target
 }

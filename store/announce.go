@@ -70,7 +70,8 @@ func (t *tx) announceStatus(r *ci.Run, spec *ci.Spec) error {
 			return err
 		}
 	}
-	return t.enter(statusEntry(r, spec, name, state, text), r.Internal.Integration)
+	e := statusEntry(r, spec, name, state, text)
+	return t.enter(e, holdOf(e))
 }
 
 // statusEntry makes the entry of a commit status. What depends on the run's
@@ -79,10 +80,11 @@ func statusEntry(r *ci.Run, spec *ci.Spec, lane, state, text string) *ci.OutboxE
 	return &ci.OutboxEntry{
 		Kind: spec.StatusKind(), Run: r.ID, Lane: lane,
 		Target: r.Source.Repository + "@" + r.Source.Commit,
-		Event:  state, Final: r.State.Final(), Integration: r.Internal.Integration,
+		Event:  state, Final: r.State.Final(),
+		Integration: r.Internal.Integration, Installation: r.Internal.Installation,
 		Payload: mustJSON(ci.StatusPayload{
 			Project: r.Project, Repository: r.Source.Repository, Commit: r.Source.Commit,
-			Context: r.Internal.Context, State: state, Description: text,
+			Context: r.Internal.Context, State: state, Description: text, RunState: r.State,
 		}),
 	}
 }

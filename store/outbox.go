@@ -276,6 +276,9 @@ func saying(e *ci.OutboxEntry) uint64 {
 // is not final never follows what is.
 func (t *tx) stale(e *ci.OutboxEntry, l *lane) (by, why string, err error) {
 	if ci.IsStatus(e.Kind) && l.run != "" && l.run != e.Run {
+		if outlives, err := t.outlives(e); err != nil || outlives {
+			return "", "", err
+		}
 		return l.run, "run " + l.run + " of the same commit is newer and speaks for it", nil
 	}
 	if said := saying(e); said != 0 && said == l.sent {

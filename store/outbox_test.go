@@ -401,6 +401,7 @@ func TestOutbox_PayloadsAreReadyToSend(t *testing.T) {
 	if p != (ci.StatusPayload{
 		Project: "api", Repository: "acme/api", Commit: sha(1), Context: "docket/api", State: "failure",
 		Description: "api-1 failed: exit code 2 in test", TargetURL: "https://ci.example.org/runs/api-1",
+		RunState: ci.Failed,
 	}) {
 		t.Fatalf("%+v", p)
 	}

@@ -254,7 +254,7 @@ func (t *tx) rerunOf(id string, cause ci.Cause) (*newRun, error) {
 	}
 	cause.Kind, cause.Run = ci.CauseRerun, old.ID
 	d := ci.Draft{
-		Project: old.Project, Integration: old.Internal.Integration, State: ci.Queued,
+		Project: old.Project, Integration: old.Internal.Integration, Installation: old.Internal.Installation, State: ci.Queued,
 		Cause: cause, Origin: origin,
 		Source: old.Source, Fork: old.Fork, Inputs: old.Inputs, Context: old.Internal.Context, Title: old.Internal.Title,
 		Group: old.Internal.Group, HoldFor: time.Duration(old.Internal.HoldFor),

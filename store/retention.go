@@ -107,6 +107,7 @@ func (t *tx) removeRun(r *ci.Run) error {
 	places := []place{
 		{bucketRuns, runKey(r.Project, r.Number)},
 		{bucketStates, stateKey(r.State, r.Project, r.Number)},
+		{bucketChecks, runKey(r.Project, r.Number)},
 	}
 	for _, key := range refKeys(r) {
 		places = append(places, place{bucketRefs, key})

@@ -25,7 +25,7 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 		State: d.State, Cause: d.Cause, Source: d.Source, Fork: d.Fork, Spec: digest,
 		Inputs: d.Inputs, CreatedAt: now, Project: d.Project,
 		Internal: ci.Internal{
-			Integration: d.Integration, Context: d.Context, Scope: d.Scope, Title: d.Title, Origin: d.Origin,
+			Integration: d.Integration, Installation: d.Installation, Context: d.Context, Scope: d.Scope, Title: d.Title, Origin: d.Origin,
 			Schedule: d.Schedule,
 			Group:    d.Group, HoldFor: ci.Duration(d.HoldFor),
 		},
@@ -133,7 +133,7 @@ func (t *tx) announceNew(r *ci.Run, n *newRun) error {
 	}
 	status := *n.status
 	status.Run = r.ID
-	if err := t.enterJSON(&status, r.Internal.Integration, n.statusJSON); err != nil {
+	if err := t.enterJSON(&status, holdOf(&status), n.statusJSON); err != nil {
 		return err
 	}
 	return t.notify(r, n.spec, eventOf(r.State))

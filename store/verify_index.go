@@ -119,7 +119,7 @@ func filed(r *ci.Run, k []byte) bool {
 // holdOf is what a rate limit would hold an entry by.
 func holdOf(e *ci.OutboxEntry) string {
 	if ci.IsStatus(e.Kind) {
-		return e.Integration
+		return e.Receiver()
 	}
 	return e.Target
 }

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"docket/dispatcher"
+	"docket/dispatcher/forge"
 	"docket/scheduler"
 	"docket/scheduler/runner"
 	"docket/server"
@@ -81,6 +82,7 @@ type appliance struct {
 
 	current atomic.Pointer[ci.Config]
 	store   *store.Store
+	forge   *forge.Forge
 	sched   *scheduler.Scheduler
 	server  *server.Server
 }
@@ -109,8 +111,10 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log,
 		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups,
 	})
+	d.forge = forge.New(forge.Options{Config: d.current.Load, Version: buildInfo().Version})
+	defer d.forge.Close()
 	sender := dispatcher.New(dispatcher.Options{
-		Store: d.store, Config: d.current.Load, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
+		Store: d.store, Config: d.current.Load, Forge: d.forge, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
 		NoWakeups: a.failpoints.noWakeups, AfterSend: a.failpoints.afterSend,
 	})
 	registry := prometheus.NewRegistry()

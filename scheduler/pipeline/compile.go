@@ -101,6 +101,9 @@ func CompileHead(cfg *ci.Config, p *ci.Project, e *ci.Event) ci.Draft {
 
 func eventDraft(cfg *ci.Config, p *ci.Project, e *ci.Event, receipt string) ci.Draft {
 	d := draft(cfg, p)
+	if in := cfg.Integration(p.Integration); in != nil && in.App != nil && e.Installation != 0 {
+		d.Installation = e.Installation
+	}
 	d.Cause = ci.Cause{Kind: ci.CauseDelivery, Receipt: receipt, Event: e.Kind, Action: e.Action, Actor: e.Actor}
 	d.Source = ci.Source{
 		Repository:   e.Repository.FullName,
@@ -169,6 +172,9 @@ func draft(cfg *ci.Config, p *ci.Project) ci.Draft {
 		Spec:        SpecOf(cfg, p),
 		Supersede:   p.Supersede,
 		HoldFor:     p.HoldTimeout,
+	}
+	if in := cfg.Integration(p.Integration); in != nil && in.App != nil && len(in.Installations) == 1 {
+		d.Installation = in.Installations[0]
 	}
 	if d.Supersede == "" {
 		d.Supersede = ci.SupersedePending

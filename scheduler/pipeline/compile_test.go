@@ -56,6 +56,33 @@ func TestSpecOf_NamesTheReporter(t *testing.T) {
 	}
 }
 
+// Ensure that a run knows as which installation of the App it is told: its
+// delivery's, else the only configured one.
+func TestCompile_NamesTheInstallation(t *testing.T) {
+	for what, tt := range map[string]struct {
+		app        bool
+		configured []int64
+		delivered  int64
+		want       int64
+	}{
+		"the delivery's":   {true, []int64{1, 2}, 2, 2},
+		"the only one":     {true, []int64{1}, 0, 1},
+		"one of several":   {true, []int64{1, 2}, 0, 0},
+		"a token has none": {false, []int64{1}, 1, 0},
+	} {
+		cfg, p := config()
+		in := &cfg.Integrations[0]
+		in.Installations = tt.configured
+		if tt.app {
+			in.App, in.Token = &ci.App{ID: 3}, ci.Secret{}
+		}
+		e := ci.Event{Kind: ci.EventPush, Ref: "refs/heads/main", Branch: "main", Commit: strings.Repeat("a", 40), Installation: tt.delivered}
+		if d := pipeline.Compile(cfg, p, &e, ""); d.Installation != tt.want {
+			t.Errorf("%s: %d, want %d", what, d.Installation, tt.want)
+		}
+	}
+}
+
 // Ensure that a frozen spec's JSON, and so its digest, stays what it is: specs
 // of older versions lie in stores.
 func TestSpecOf_IsTheGoldenFile(t *testing.T) {

@@ -1,6 +1,9 @@
 package ci
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"strconv"
+)
 
 // Kinds of outbox entries, one adapter of the dispatcher each.
 const (
@@ -67,6 +70,20 @@ type OutboxEntry struct {
 	Retried bool `json:"retried,omitempty"`
 	// Integration is set where a rate limit holds a whole integration.
 	Integration string `json:"integration,omitempty"`
+	// Installation is the App's that the provider is told as; 0 for none.
+	Installation int64 `json:"installation,omitempty"`
+}
+
+// Receiver is what rate limits are kept under: the integration, with its
+// installation where there is one, or the configured target.
+func (e *OutboxEntry) Receiver() string {
+	switch {
+	case e.Integration == "":
+		return e.Target
+	case e.Installation != 0:
+		return e.Integration + "/" + strconv.FormatInt(e.Installation, 10)
+	}
+	return e.Integration
 }
 
 // MaxTries is how many finished attempts an entry remembers.
@@ -78,8 +95,8 @@ type Try struct {
 	Answer string `json:"answer"` // "sent", or what went wrong
 }
 
-// StatusPayload is the payload of a github.status or gitea.status entry: a
-// commit status.
+// StatusPayload is the payload of an entry that tells the provider a run's
+// state: a commit status or a check run.
 type StatusPayload struct {
 	Project     string `json:"project"`
 	Repository  string `json:"repository"` // owner/name when it was written
@@ -88,6 +105,9 @@ type StatusPayload struct {
 	State       string `json:"state"` // pending, success, failure, error
 	Description string `json:"description"`
 	TargetURL   string `json:"target_url"`
+	// RunState is the run's state that this tells; "" in entries from before
+	// there were check runs.
+	RunState State `json:"run_state,omitempty"`
 }
 
 // NotificationPayload is the body of a webhook notification, as Standard

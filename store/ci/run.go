@@ -68,25 +68,26 @@ func (r *Run) ReasonLine() string {
 
 // Internal is the part of a run that only docket itself reads.
 type Internal struct {
-	Seq         uint64   `json:"-"` // order of creation over all projects; from the record's own header
-	Integration string   `json:"integration,omitempty"`
-	Context     string   `json:"context,omitempty"` // of the commit status
-	Scope       string   `json:"scope,omitempty"`   // what it can supersede and be superseded in; "" for never
-	Head        bool     `json:"head,omitempty"`    // it told where its branch's head is
-	Deploying   bool     `json:"deploying,omitempty"`
-	Approved    bool     `json:"approved,omitempty"`
-	Boot        string   `json:"boot,omitempty"` // which process of the server claimed it
-	Process     *Process `json:"process,omitempty"`
-	Job         *Job     `json:"job,omitempty"` // what is still to be resolved while Preparing
-	Title       string   `json:"title,omitempty"`
-	Group       string   `json:"group,omitempty"`    // of concurrency; "" for none
-	Skip        bool     `json:"skip,omitempty"`     // a filter kept it from running; its status is a success that says so
-	Silent      bool     `json:"silent,omitempty"`   // a skip that has no status: none is wanted, or another run speaks
-	HoldFor     Duration `json:"hold_for,omitempty"` // how long it may wait for approval; 0: for ever
-	LapsesAt    Time     `json:"lapses_at,omitzero"` // of a held run: when approval is waited for no longer
-	Note        string   `json:"note,omitempty"`     // what preparing found out, for the log
-	Origin      *Origin  `json:"origin,omitempty"`   // of a run that a delivery asked to have repeated
-	Schedule    string   `json:"schedule,omitempty"` // Schedule.Key of the one whose slot it is
+	Seq          uint64   `json:"-"` // order of creation over all projects; from the record's own header
+	Integration  string   `json:"integration,omitempty"`
+	Installation int64    `json:"installation,omitempty"` // of the GitHub App that docket acts as; 0: none
+	Context      string   `json:"context,omitempty"`      // of the commit status
+	Scope        string   `json:"scope,omitempty"`        // what it can supersede and be superseded in; "" for never
+	Head         bool     `json:"head,omitempty"`         // it told where its branch's head is
+	Deploying    bool     `json:"deploying,omitempty"`
+	Approved     bool     `json:"approved,omitempty"`
+	Boot         string   `json:"boot,omitempty"` // which process of the server claimed it
+	Process      *Process `json:"process,omitempty"`
+	Job          *Job     `json:"job,omitempty"` // what is still to be resolved while Preparing
+	Title        string   `json:"title,omitempty"`
+	Group        string   `json:"group,omitempty"`    // of concurrency; "" for none
+	Skip         bool     `json:"skip,omitempty"`     // a filter kept it from running; its status is a success that says so
+	Silent       bool     `json:"silent,omitempty"`   // a skip that has no status: none is wanted, or another run speaks
+	HoldFor      Duration `json:"hold_for,omitempty"` // how long it may wait for approval; 0: for ever
+	LapsesAt     Time     `json:"lapses_at,omitzero"` // of a held run: when approval is waited for no longer
+	Note         string   `json:"note,omitempty"`     // what preparing found out, for the log
+	Origin       *Origin  `json:"origin,omitempty"`   // of a run that a delivery asked to have repeated
+	Schedule     string   `json:"schedule,omitempty"` // Schedule.Key of the one whose slot it is
 }
 
 // Origin is what the first of a run's repetitions was caused by. Steps see
@@ -194,23 +195,24 @@ func ParseRunID(id string) (project string, number uint64, err error) {
 
 // Draft is a run that has been decided on and frozen, but not yet numbered.
 type Draft struct {
-	Project     string
-	Integration string
-	State       State // Preparing, Held or Queued; Cancelled with Skip
-	Cause       Cause
-	Source      Source
-	Fork        bool
-	Spec        Spec
-	Inputs      map[string]string
-	Context     string
-	Scope       string // see Internal.Scope
-	Supersede   SupersedePolicy
-	Job         *Job
-	Title       string
-	Origin      *Origin
-	Group       string        // see Internal.Group
-	HoldFor     time.Duration // how long it may wait for approval; 0: for ever
-	Schedule    string        // see Internal.Schedule
+	Project      string
+	Integration  string
+	Installation int64 // see Internal.Installation
+	State        State // Preparing, Held or Queued; Cancelled with Skip
+	Cause        Cause
+	Source       Source
+	Fork         bool
+	Spec         Spec
+	Inputs       map[string]string
+	Context      string
+	Scope        string // see Internal.Scope
+	Supersede    SupersedePolicy
+	Job          *Job
+	Title        string
+	Origin       *Origin
+	Group        string        // see Internal.Group
+	HoldFor      time.Duration // how long it may wait for approval; 0: for ever
+	Schedule     string        // see Internal.Schedule
 	// Skip: a filter keeps it from running, and its status is to say so. It is
 	// born at its end, with Reason. It is not made at all where a run of the
 	// same commit and context is on record: that one's result stands.

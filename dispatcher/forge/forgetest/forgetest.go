@@ -32,6 +32,7 @@ type GitHub struct {
 	server *httptest.Server
 
 	mu            sync.Mutex
+	clock         func() time.Time
 	skew          time.Duration
 	open          bool
 	lifetime      time.Duration
@@ -92,7 +93,7 @@ type Call struct {
 func New(t testing.TB) *GitHub {
 	t.Helper()
 	g := &GitHub{
-		t: t, lifetime: time.Hour, nextID: 1000,
+		t: t, clock: time.Now, lifetime: time.Hour, nextID: 1000,
 		tokens: map[string]*grant{}, installations: map[int64]*installation{}, repositories: map[string]*repository{},
 	}
 	g.installations[Installation] = &installation{id: Installation, all: true}
@@ -112,7 +113,14 @@ func (g *GitHub) API() string { return g.URL + "/api/v3/" }
 // CloneURL returns where a repository is cloned from.
 func (g *GitHub) CloneURL(name string) string { return g.URL + "/" + name + ".git" }
 
-// Skew sets GitHub's clock: how far it is ahead of this machine's.
+// Clock makes GitHub go by another clock than this machine's.
+func (g *GitHub) Clock(now func() time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.clock = now
+}
+
+// Skew sets how far GitHub is ahead of its clock.
 func (g *GitHub) Skew(d time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,7 +128,7 @@ func (g *GitHub) Skew(d time.Duration) {
 }
 
 // now is GitHub's time. The caller holds mu.
-func (g *GitHub) now() time.Time { return time.Now().Add(g.skew) }
+func (g *GitHub) now() time.Time { return g.clock().Add(g.skew) }
 
 // Open makes every repository that is asked for exist, with every commit.
 func (g *GitHub) Open() {
