@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,19 +18,8 @@ import (
 
 // Values that hold where docket.yaml says nothing.
 const (
-	defaultAddress        = "127.0.0.1:8080"
-	defaultBody           = 25 << 20 // GitHub's own cap on a payload
-	defaultConcurrentRuns = 2
-	defaultLog            = 16 << 20
-	defaultFreeSpace      = 1 << 30
-	defaultShutdownGrace  = 30 * time.Second
-	defaultScanInterval   = 5 * time.Second
-	defaultAPIURL         = "https://api.github.com/"
-	defaultBranch         = "main"
-	defaultTimeout        = time.Hour
-	defaultGrace          = 10 * time.Second
-	defaultHoldTimeout    = 7 * 24 * time.Hour
-	defaultRecoverEvery   = 5 * time.Minute
+	defaultAddress = "127.0.0.1:8080"
+	defaultAPIURL  = "https://api.github.com/"
 )
 
 // minRetention is longer than any provider redelivers a webhook (GitHub keeps
@@ -113,8 +101,8 @@ func (l *loader) config(root ast.Node, cfg *ci.Config) {
 	cfg.Listen = l.listen(o)
 	cfg.Limits = l.limits(o)
 	cfg.Retention = l.retention(o)
-	cfg.ShutdownGrace = o.duration("shutdown_grace", defaultShutdownGrace, time.Millisecond, 24*time.Hour)
-	cfg.ScanInterval = o.duration("scan_interval", defaultScanInterval, 10*time.Millisecond, time.Hour)
+	cfg.ShutdownGrace = o.duration("shutdown_grace")
+	cfg.ScanInterval = o.duration("scan_interval")
 	cfg.AdminToken = l.secret(o, "admin_token", secretHeader)
 	names := newNamed("integration")
 	if o.has("integrations") {
@@ -175,15 +163,16 @@ func (l *loader) listen(o *object) (list []ci.Listen) {
 			addresses.once(l.reader, lo.field("address"), one.Address)
 		}
 		if lo.has("serve") {
-			one.Serve = l.words(lo, "serve", "hooks", "api", "ui")
+			one.Serve = l.words(lo, "serve")
 		}
 		list = append(list, one)
 	}
 	return list
 }
 
-// words reads a list of known words, each once, at least one.
-func (l *loader) words(o *object, key string, words ...string) (list []string) {
+// words reads a list of a key's words, each once, at least one.
+func (l *loader) words(o *object, key string) (list []string) {
+	words := o.key(key).words
 	nodes := l.list(o.field(key), o.what+": "+key)
 	if _, isList := l.resolve(o.field(key)).(*ast.SequenceNode); isList && len(nodes) == 0 {
 		o.at(key, "%s: %s is an empty list; name one of %s, or remove the key", o.what, key, strings.Join(words, ", "))
@@ -211,23 +200,19 @@ func (l *loader) retention(o *object) time.Duration {
 	if ro == nil || !ro.need("runs", "2160h") {
 		return 0
 	}
-	return ro.duration("runs", 0, minRetention, 100*365*24*time.Hour)
+	return ro.duration("runs")
 }
 
 func (l *loader) limits(o *object) ci.Limits {
-	limits := ci.Limits{Body: defaultBody, ConcurrentRuns: defaultConcurrentRuns, Log: defaultLog, FreeSpace: defaultFreeSpace}
-	if !o.has("limits") {
-		return limits
+	lo := l.absent(sectionLimits)
+	if o.has("limits") {
+		if given := l.object(o.field("limits"), sectionLimits, "limits"); given != nil {
+			lo = given
+		}
 	}
-	lo := l.object(o.field("limits"), sectionLimits, "limits")
-	if lo == nil {
-		return limits
+	return ci.Limits{
+		Body: lo.size("body"), ConcurrentRuns: int(lo.whole("concurrent_runs")), Log: lo.size("log"), FreeSpace: lo.size("free_space"),
 	}
-	limits.Body = lo.size("body", defaultBody, 1<<10, 1<<30)
-	limits.ConcurrentRuns = int(lo.whole("concurrent_runs", defaultConcurrentRuns, 1, 1000))
-	limits.Log = lo.size("log", defaultLog, 1<<10, 1<<40)
-	limits.FreeSpace = lo.size("free_space", defaultFreeSpace, 0, math.MaxInt64)
-	return limits
 }
 
 // dataDirOf returns the data directory that a configuration names, though the

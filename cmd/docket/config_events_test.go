@@ -46,9 +46,8 @@ func ecKey() string {
 
 func publicKey() string { return pemOf("PUBLIC KEY", x509.MarshalPKCS1PublicKey(&newRSA().PublicKey)) }
 
-// Ensure that every filter of an event is read as it is written.
-func TestConfigReadsEvents(t *testing.T) {
-	text := faultyBase + oneStep + `    concurrency: {group: production, per: ref}
+// everyEvent is a configuration with every filter of an event.
+const everyEvent = faultyBase + oneStep + `    concurrency: {group: production, per: ref}
     hold_timeout: 1h
     on_skip: report
     recover: run
@@ -73,7 +72,10 @@ func TestConfigReadsEvents(t *testing.T) {
     concurrency: production
     on: {release: , merge_group: , dispatch: {}, pull_request: {drafts: true}}
 ` + oneStep
-	cfg := mustParse(t, text, map[string]string{"/s": "k"})
+
+// Ensure that every filter of an event is read as it is written.
+func TestConfigReadsEvents(t *testing.T) {
+	cfg := mustParse(t, everyEvent, map[string]string{"/s": "k"})
 	api, plain := cfg.Projects[0], cfg.Projects[1]
 	for what, d := range map[string]string{
 		"on": cmp.Diff(ci.On{

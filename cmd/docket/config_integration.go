@@ -1,9 +1,7 @@
 package main
 
 import (
-	"math"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -31,14 +29,14 @@ func (l *loader) integration(n ast.Node, names *named) (ci.Integration, bool) {
 	if o.has("app") {
 		in.App = l.app(o)
 	}
-	in.Report = o.oneOf("report", ci.ReportStatuses, ci.ReportStatuses, ci.ReportChecks)
-	in.RecoverEvery = o.interval("recover_every", defaultRecoverEvery, time.Minute, 24*time.Hour)
+	in.Report = o.oneOf("report")
+	in.RecoverEvery = o.interval("recover_every")
 	l.fits(o, in)
 	return in, true
 }
 
 func (l *loader) provider(o *object) string {
-	return o.oneOf("provider", ci.ProviderGitHub, ci.ProviderGitHub, ci.ProviderGitea)
+	return o.oneOf("provider")
 }
 
 // fits reports keys of an integration that do not go together.
@@ -68,7 +66,7 @@ func (l *loader) app(o *object) *ci.App {
 	}
 	app := &ci.App{}
 	if ao.need("id", "678") {
-		app.ID = ao.whole("id", 0, 1, math.MaxInt64)
+		app.ID = ao.whole("id")
 	}
 	if ao.need("private_key", "{file: app.pem}") {
 		app.PrivateKey = l.secret(ao, "private_key", secretRSA)
@@ -126,9 +124,9 @@ func (l *loader) installations(o *object) (list []int64) {
 	if !o.has("installations") {
 		return nil
 	}
-	seen := newNamed("installation")
+	seen, k := newNamed("installation"), o.key("installations")
 	for _, n := range l.filled(o, "installations", "leaves none; name some, or remove the key") {
-		id, ok := l.whole(n, o.what+": an installation", 1, math.MaxInt64)
+		id, ok := l.whole(n, o.what+": an installation", k.low, k.high)
 		if !ok {
 			continue
 		}

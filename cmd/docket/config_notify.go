@@ -30,7 +30,7 @@ func (l *loader) notify(n ast.Node, what string) (ci.Notify, bool) {
 	}
 	t := ci.Notify{Events: []string{ci.RunFinished}}
 	if o.has("events") {
-		t.Events = l.words(o, "events", ci.NotificationTypes...)
+		t.Events = l.words(o, "events")
 	}
 	if o.has("slack") {
 		l.slack(o, &t)

@@ -34,7 +34,7 @@ func (l *loader) on(o *object) ci.On {
 	if eo.has("release") {
 		on.Release = &ci.OnRelease{}
 		if p := l.filter(eo, "release", sectionRelease); p != nil && p.has("types") {
-			on.Release.Types = l.words(p, "types", releaseTypes()...)
+			on.Release.Types = l.words(p, "types")
 		}
 	}
 	if eo.has("dispatch") {
@@ -77,7 +77,7 @@ func (l *loader) onPullRequest(o *object) *ci.OnPullRequest {
 	}
 	on.Branches = l.patterns(p, "branches", refPatternTrouble)
 	on.Paths = l.paths(p)
-	on.SkipDrafts = !p.flagOr("drafts", true)
+	on.SkipDrafts = !p.flag("drafts")
 	if !p.has("skip") {
 		return on
 	}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -37,17 +35,16 @@ func (l *loader) project(n ast.Node, names *named, cfg *ci.Config) (ci.Project, 
 	integration := l.projectIntegration(o, &p, cfg)
 	l.source(o, &p, integration)
 	p.On = l.on(o)
-	p.Supersede = ci.SupersedePolicy(o.oneOf("supersede", string(ci.SupersedePending),
-		string(ci.SupersedeNone), string(ci.SupersedePending), string(ci.SupersedeRunning)))
-	p.OnInterrupt = o.oneOf("on_interrupt", ci.OnInterruptStop, ci.OnInterruptStop, ci.OnInterruptRequeue)
-	p.Replays = o.oneOf("replays", ci.ReplaysAccept, ci.ReplaysAccept, ci.ReplaysRefuse)
-	p.Timeout = o.duration("timeout", defaultTimeout, time.Second, 30*24*time.Hour)
-	p.Grace = o.duration("grace", defaultGrace, time.Millisecond, time.Hour)
+	p.Supersede = ci.SupersedePolicy(o.oneOf("supersede"))
+	p.OnInterrupt = o.oneOf("on_interrupt")
+	p.Replays = o.oneOf("replays")
+	p.Timeout = o.duration("timeout")
+	p.Grace = o.duration("grace")
 	p.Public = o.flag("public")
 	p.Concurrency = l.concurrency(o)
-	p.HoldTimeout = o.duration("hold_timeout", defaultHoldTimeout, time.Minute, 100*365*24*time.Hour)
-	p.OnSkip = o.oneOf("on_skip", ci.OnSkipSilent, ci.OnSkipSilent, ci.OnSkipReport)
-	p.Recover = o.oneOf("recover", ci.RecoverList, ci.RecoverList, ci.RecoverRun)
+	p.HoldTimeout = o.duration("hold_timeout")
+	p.OnSkip = o.oneOf("on_skip")
+	p.Recover = o.oneOf("recover")
 	l.world(o, &p)
 	l.work(o, &p)
 	p.Notify = l.notifies(o)
@@ -73,7 +70,7 @@ func (l *loader) concurrency(o *object) (c ci.Concurrency) {
 	if c.Group = co.name("group"); c.Group == "" {
 		co.emptyText("group")
 	}
-	c.PerRef = co.oneOf("per", perProject, perProject, perRef) == perRef
+	c.PerRef = co.oneOf("per") == perRef
 	return c
 }
 
@@ -116,9 +113,9 @@ func (l *loader) source(o *object, p *ci.Project, in *ci.Integration) {
 			p.Repository = ""
 		}
 	}
-	p.RepositoryID = o.whole("repository_id", 0, 1, math.MaxInt64)
+	p.RepositoryID = o.whole("repository_id")
 	p.CloneURL = l.cloneURL(o, p, in)
-	p.DefaultBranch = defaultBranch
+	p.DefaultBranch = o.key("default_branch").def
 	if o.has("default_branch") {
 		p.DefaultBranch = o.text("default_branch")
 		if trouble := branchTrouble(p.DefaultBranch); trouble != "" {
@@ -132,13 +129,15 @@ func (l *loader) source(o *object, p *ci.Project, in *ci.Integration) {
 		p.Git = ci.GitOptions{
 			Submodules: g.flag("submodules"),
 			LFS:        g.flag("lfs"),
-			Depth:      int(g.whole("depth", 0, 0, math.MaxInt32)),
+			Depth:      int(g.whole("depth")),
 		}
 	}
 }
 
+const repositoryPattern = `^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$`
+
 func repositoryTrouble(s string) string {
-	if !regexp.MustCompile(`^[A-Za-z0-9_.-]{1,100}/[A-Za-z0-9_.-]{1,100}$`).MatchString(s) {
+	if !regexp.MustCompile(repositoryPattern).MatchString(s) {
 		return "is not OWNER/NAME; write it as the provider shows it, as in acme/api"
 	}
 	for part := range strings.SplitSeq(s, "/") {

@@ -62,11 +62,9 @@ func (r *reader) scalar(n ast.Node, what string, bools bool) (string, bool) {
 	return s, true
 }
 
-// flag returns a key's truth; false where it is missing or faulty.
-func (o *object) flag(key string) bool { return o.flagOr(key, false) }
-
-// flagOr returns a key's truth, or def where it is missing or faulty.
-func (o *object) flagOr(key string, def bool) bool {
+// flag returns a key's truth, or its default where it is missing or faulty.
+func (o *object) flag(key string) bool {
+	def := o.key(key).def == "true"
 	e, ok := o.fields[key]
 	if !ok {
 		return def
@@ -81,14 +79,16 @@ func (o *object) flagOr(key string, def bool) bool {
 	return def
 }
 
-// whole returns a whole number between bounds, or def where the key is
-// missing or faulty.
-func (o *object) whole(key string, def, low, high int64) int64 {
+// whole returns a whole number between its key's bounds, or the default where
+// the key is missing or faulty.
+func (o *object) whole(key string) int64 {
+	k := o.key(key)
+	def, _ := strconv.ParseInt(k.def, 10, 64) // 0 where there is none
 	e, ok := o.fields[key]
 	if !ok {
 		return def
 	}
-	n, ok := o.r.whole(e.value, o.what+": "+key, low, high)
+	n, ok := o.r.whole(e.value, o.what+": "+key, k.low, k.high)
 	if !ok {
 		return def
 	}
@@ -117,9 +117,12 @@ func (r *reader) whole(node ast.Node, what string, low, high int64) (int64, bool
 	return v, true
 }
 
-// duration returns a positive duration of at most high, or def where the key
-// is missing or faulty.
-func (o *object) duration(key string, def, low, high time.Duration) time.Duration {
+// duration returns a duration between its key's bounds, or the default where
+// the key is missing or faulty.
+func (o *object) duration(key string) time.Duration {
+	k := o.key(key)
+	low, high := time.Duration(k.low), time.Duration(k.high)
+	def, _ := time.ParseDuration(k.def) // 0 where there is none
 	if !o.has(key) {
 		return def
 	}
@@ -141,13 +144,13 @@ func (o *object) duration(key string, def, low, high time.Duration) time.Duratio
 }
 
 // interval is a duration that may also be 0, for never.
-func (o *object) interval(key string, def, low, high time.Duration) time.Duration {
+func (o *object) interval(key string) time.Duration {
 	if e, ok := o.fields[key]; ok {
 		if n := o.r.resolve(e.value); n != nil && n.GetToken() != nil && (n.GetToken().Value == "0" || n.GetToken().Value == "0s") {
 			return 0
 		}
 	}
-	return o.duration(key, def, low, high)
+	return o.duration(key)
 }
 
 // shortDuration writes 1h instead of 1h0m0s.
@@ -162,9 +165,12 @@ func shortDuration(d time.Duration) string {
 	return s
 }
 
-// size returns a number of bytes between bounds, or def where the key is
-// missing or faulty.
-func (o *object) size(key string, def, low, high int64) int64 {
+// size returns a number of bytes between its key's bounds, or the default
+// where the key is missing or faulty.
+func (o *object) size(key string) int64 {
+	k := o.key(key)
+	low, high := k.low, k.high
+	def, _ := parseSize(k.def) // 0 where there is none
 	if !o.has(key) {
 		return def
 	}
@@ -217,13 +223,15 @@ func formatSize(n int64) string {
 	return fmt.Sprint(n)
 }
 
-// oneOf returns one of the words, or def where the key is missing or faulty.
-func (o *object) oneOf(key, def string, words ...string) string {
+// oneOf returns one of its key's words, or the default where the key is
+// missing or faulty.
+func (o *object) oneOf(key string) string {
+	k := o.key(key)
 	e, ok := o.fields[key]
 	if !ok {
-		return def
+		return k.def
 	}
-	return o.r.oneOf(e.value, o.what+": "+key, def, words...)
+	return o.r.oneOf(e.value, o.what+": "+key, k.def, k.words...)
 }
 
 func (r *reader) oneOf(n ast.Node, what, def string, words ...string) string {

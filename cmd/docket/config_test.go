@@ -114,10 +114,10 @@ func TestExampleConfiguration(t *testing.T) {
 // Ensure that the commented example names every key that docket knows.
 func TestExampleNamesEveryKey(t *testing.T) {
 	text := mustRead(t, "../../packaging/docket.yaml")
-	for s, keys := range configKeys() {
-		for _, k := range keys {
-			if !strings.Contains(text, k+":") {
-				t.Errorf("packaging/docket.yaml does not name %s of %s", k, s)
+	for s, m := range configKeys() {
+		for _, k := range m.keys {
+			if !strings.Contains(text, k.name+":") {
+				t.Errorf("packaging/docket.yaml does not name %s of %s", k.name, s)
 			}
 		}
 	}

@@ -24,7 +24,7 @@ const (
 // return the zero value for what is missing or faulty and go on.
 type reader struct {
 	faults
-	keys    map[section][]string
+	keys    map[section]mapping
 	anchors map[string]ast.Node
 	nodes   int
 }
@@ -297,6 +297,7 @@ type object struct {
 	r      *reader
 	node   ast.Node
 	what   string // for people: "the project \"api\""
+	keys   mapping
 	fields map[string]entry
 }
 
@@ -308,17 +309,33 @@ func (r *reader) object(n ast.Node, s section, what string) *object {
 	if !ok {
 		return nil
 	}
-	o := &object{r: r, node: n, what: what, fields: map[string]entry{}}
+	o := &object{r: r, node: n, what: what, keys: r.keys[s], fields: map[string]entry{}}
+	known := names(o.keys.keys)
 	for _, e := range list {
 		switch {
-		case slices.Contains(r.keys[s], e.name):
+		case slices.Contains(known, e.name):
 			o.fields[e.name] = e
 		default:
 			r.maskStray(e)
-			r.at(e.key, "%s has no key %q%s; the keys are %s", what, e.name, didYouMean(e.name, r.keys[s]), strings.Join(r.keys[s], ", "))
+			r.at(e.key, "%s has no key %q%s; the keys are %s", what, e.name, didYouMean(e.name, known), strings.Join(known, ", "))
 		}
 	}
 	return o
+}
+
+// absent is a mapping that is not given: each of its keys has its default.
+func (r *reader) absent(s section) *object {
+	return &object{r: r, what: string(s), keys: r.keys[s], fields: map[string]entry{}}
+}
+
+// key returns what is known of a key. It panics for one that the tables do not
+// have, which any test finds that comes by.
+func (o *object) key(name string) key {
+	k, ok := o.keys.keyOf(name)
+	if !ok {
+		panic("no key " + name + " of " + o.what)
+	}
+	return k
 }
 
 // maskStray keeps the value of a misspelt secret's key out of what is shown.

@@ -200,7 +200,7 @@ func (r *fileReader) bounded(tokens token.Tokens) bool {
 				indents = indents[:len(indents)-1]
 			}
 		}
-		if t.Type == token.SequenceEntryType || t.Type == token.MappingValueType || t.Type == token.MappingKeyType {
+		if flow == 0 && (t.Type == token.SequenceEntryType || t.Type == token.MappingValueType || t.Type == token.MappingKeyType) {
 			if len(indents) == 0 || indents[len(indents)-1] < col {
 				indents = append(indents, col)
 			}

@@ -208,6 +208,18 @@ func TestApply(t *testing.T) {
 	}
 }
 
+// Ensure that a file on one line, as JSON has it, may have as many steps.
+func TestParseFile_OnOneLine(t *testing.T) {
+	var steps []string
+	for i := range pipeline.MaxSteps {
+		steps = append(steps, fmt.Sprintf(`{"name": "s%d", "run": "x", "deploy": false}`, i))
+	}
+	f, err := pipeline.ParseFile("p.yml", []byte(`{"steps": [`+strings.Join(steps, ", ")+`]}`))
+	if err != nil || len(f.Steps) != pipeline.MaxSteps {
+		t.Errorf("%d steps, %v", len(f.Steps), err)
+	}
+}
+
 // Ensure that any text gives a file within its bounds or faults with a place.
 func FuzzParseFile(f *testing.F) {
 	for _, s := range []string{

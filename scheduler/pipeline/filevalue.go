@@ -21,7 +21,7 @@ func (r *fileReader) file(doc ast.Node, f *File) {
 		return
 	}
 	steps := false
-	ok := r.mapping(doc, "the file", []string{"steps", "env", "timeout"}, func(key string, at, value ast.Node) {
+	ok := r.mapping(doc, "the file", keyNames(FileKeys()), func(key string, at, value ast.Node) {
 		switch key {
 		case "steps":
 			steps = true
@@ -93,7 +93,7 @@ func (r *fileReader) steps(at, value ast.Node, f *File) {
 func (r *fileReader) step(n ast.Node, names map[string]bool) (ci.Step, bool) {
 	var s ci.Step
 	named, runs := false, false
-	ok := r.mapping(n, "a step", []string{"name", "run", "deploy"}, func(key string, at, value ast.Node) {
+	ok := r.mapping(n, "a step", keyNames(StepKeys()), func(key string, at, value ast.Node) {
 		switch key {
 		case "name":
 			named = true
