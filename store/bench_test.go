@@ -129,9 +129,15 @@ func BenchmarkAccept(b *testing.B) {
 			defer s.Close()
 			p := &pushes{body: body}
 			unit := fsyncRate(b, dir, 500*time.Millisecond)
+			before, wrote := s.Commits()
 			b.ResetTimer()
+			used := cpuTime()
 			acceptAll(b, s, p, writers, b.N)
 			b.StopTimer()
+			b.ReportMetric(float64((cpuTime()-used).Microseconds())/float64(b.N), "cpu-us/accept")
+			commits, pages := s.Commits()
+			b.ReportMetric(float64(pages-wrote)/float64(commits-before), "pages/commit")
+			b.ReportMetric(float64(b.N)/float64(commits-before), "accepts/commit")
 			rate := float64(b.N) / b.Elapsed().Seconds()
 			unit = (unit + fsyncRate(b, dir, 500*time.Millisecond)) / 2
 			b.ReportMetric(rate/unit, "units")
@@ -303,4 +309,13 @@ func acceptFor(tb testing.TB, s *store.Store, p *pushes, writers int, for_ time.
 	}
 	wg.Wait()
 	return float64(n.Load()) / time.Since(start).Seconds()
+}
+
+// cpuTime is how much processor time this process has used.
+func cpuTime() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

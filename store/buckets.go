@@ -59,13 +59,6 @@ var bucketNames = [bucketCount][]byte{
 	[]byte("lapses"), []byte("commits"),
 }
 
-// fill is how full a page is left when it splits. Buckets that only ever
-// grow at their end are packed; the rest keep room.
-var fill = [bucketCount]float64{
-	bucketReceipts: 0.95, bucketBodies: 0.95, bucketOutbox: 0.9, bucketDecisions: 0.9,
-	bucketRunEntries: 0.9, bucketRuns: 0.9, bucketStates: 0.9, bucketRefs: 0.9, bucketIdentities: 0.9, bucketDigests: 0.9,
-}
-
 var (
 	metaSchema   = []byte("schema")
 	metaInstance = []byte("instance")

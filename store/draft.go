@@ -28,6 +28,7 @@ const RestoreDir = ".restore"
 // removeDrafts removes what killed ones have left beside an open store.
 func removeDrafts(path string) {
 	_ = os.Remove(compactName(path))
+	_ = os.Remove(migrateName(path))
 	dir := filepath.Join(filepath.Dir(path), RestoreDir)
 	if lock, err := lockDir(dir); err == nil {
 		_ = os.RemoveAll(dir)

@@ -90,16 +90,17 @@ type Table = table
 
 // TableOf returns a table by its name, or nil.
 func TableOf(b *bolt.Tx, name string) *Table {
+	version, _ := schemaOf(b)
 	for i, n := range bucketNames {
 		if string(n) == name {
-			return (&tx{b: b}).bucket(i)
+			return layoutOf(version).table(b, i)
 		}
 	}
 	return nil
 }
 
 // SetSequence changes the table's count.
-func (t *table) SetSequence(n uint64) error { return t.b.SetSequence(n) }
+func (t *table) SetSequence(n uint64) error { return t.count.SetSequence(n) }
 
 // Ignored counts the ignored pushes that are kept of a branch.
 func Ignored(s *Store, project, branch string) (n int) {
@@ -112,4 +113,12 @@ func Ignored(s *Store, project, branch string) (n int) {
 		return nil
 	})
 	return n
+}
+
+// Commits returns how many write transactions there were, and how many pages
+// they wrote.
+func (s *Store) Commits() (n, pages int64) {
+	_ = s.view(func(t *tx) error { n = int64(t.b.ID()); return nil })
+	st := s.db.Stats().TxStats
+	return n, st.GetPageCount()
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -161,15 +160,14 @@ func (x *machine) entries(t *rapid.T) (list []ci.OutboxEntry) {
 	}
 }
 
-// entryID returns the id of the model's i-th entry; entries are numbered in
-// the order in which they were made.
+// entryID returns the id of the model's i-th entry, in the order in which they
+// were made.
 func (x *machine) entryID(t *rapid.T, i int) string {
-	newest, _, err := x.s.Entries("", store.Page{Limit: 1})
-	if err != nil || len(newest) != 1 {
-		t.Fatalf("entries: %d, %v", len(newest), err)
+	list := x.entries(t)
+	if len(list) <= i {
+		t.Fatalf("%d entries, and there should be a %d.", len(list), i+1)
 	}
-	id := newest[0].ID
-	return fmt.Sprint(id[:strings.LastIndexByte(id, '_')+1], i+1)
+	return list[i].ID
 }
 
 func (x *machine) someRun(t *rapid.T, keep func(*mRun) bool) *mRun {

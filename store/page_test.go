@@ -151,43 +151,6 @@ func TestVerify_NamesBrokenPageIndexes(t *testing.T) {
 	}
 }
 
-// Ensure that a store from before the indexes gets them when it is opened for
-// writing, and is whole before and after.
-func TestOpen_MakesIndexesThatAreMissing(t *testing.T) {
-	path := mustFullFile(t)
-	want := map[string]string{}
-	read := func(tx *bolt.Tx) error {
-		for _, name := range []string{"run_entries", "kinds"} {
-			want[name] = ""
-			if err := store.TableOf(tx, name).ForEach(func(k, v []byte) error {
-				want[name] += fmt.Sprintf("%x=%x ", k, v)
-				return nil
-			}); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	surgery(t, path, read)
-	before := fmt.Sprint(want)
-	if want["kinds"] == "" || want["run_entries"] == "" {
-		t.Fatalf("nothing is filed: %v", want)
-	}
-	surgery(t, path, func(tx *bolt.Tx) error {
-		mustNil(t, tx.DeleteBucket([]byte("kinds")))
-		return tx.DeleteBucket([]byte("run_entries"))
-	})
-	if broken, err := store.VerifyFile(t.Context(), path); err != nil || len(broken) != 0 {
-		t.Errorf("an old store: %q %v", broken, err)
-	}
-	s := storetest.MustOpenAt(t, path, store.Options{})
-	storetest.MustClose(t, s)
-	surgery(t, path, read)
-	if got := fmt.Sprint(want); got != before {
-		t.Errorf("index is %s, want %s", got, before)
-	}
-}
-
 func TestFindDelivery(t *testing.T) {
 	s := storetest.MustOpen(t)
 	const uuid = "72d3162e-cc78-11e3-81ab-4c9367dc0958"

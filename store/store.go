@@ -9,7 +9,6 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -38,8 +37,9 @@ const (
 )
 
 // SchemaVersion is the version of the records and keys in the file. A file
-// with a newer one is refused.
-const SchemaVersion = 1
+// with a newer one is refused; one with an older one is brought forward when
+// it is opened for writing.
+const SchemaVersion = 2
 
 // initialMmap is the address space reserved for the file, in bytes. While the
 // file fits, growing it never has to wait for readers.
@@ -66,7 +66,9 @@ type Store struct {
 	now       func() time.Time
 	runURL    func(string) string
 	failpoint func(string) error
-	instance  string       // starts the ids of this store's outbox entries
+	instance  string // starts the ids of this store's outbox entries
+	layout    *layout
+	kept      string       // see Kept
 	beating   atomic.Bool  // a server is alive over it; see Began
 	beat      atomic.Int64 // its last sign of life on disk, Unix milliseconds
 
@@ -111,8 +113,14 @@ func Open(path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	kept := ""
+	if !o.ReadOnly {
+		if db, kept, err = migrated(path, db, o); err != nil {
+			return nil, openError(path, err)
+		}
+	}
 	s := &Store{
-		db: db, path: path, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint,
+		db: db, path: path, kept: kept, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint,
 		queue: make(chan *op, 1024), closing: make(chan struct{}), stopped: make(chan struct{}),
 		logs: newLogs(o.LogDir),
 	}
@@ -234,7 +242,10 @@ func checkFile(path string, readOnly bool) error {
 }
 
 func openError(path string, err error) error {
+	var told *ci.Error
 	switch {
+	case errors.As(err, &told):
+		return err
 	case errors.Is(err, berrors.ErrTimeout):
 		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is in use by another docket process; stop that one first (`fuser %s` names it), or reach it with the command line, which talks to a running server", path, path)
 	case errors.Is(err, fs.ErrPermission):
@@ -245,27 +256,16 @@ func openError(path string, err error) error {
 	return ci.Wrap(ci.CodeUnavailable, err, "the store %s cannot be opened", path)
 }
 
-// prepare makes the buckets that are missing, and checks the version of an old file.
+// prepare fills a new file, and checks the version of an old one.
 func (s *Store) prepare(readOnly bool) error {
-	read := func(tx *bolt.Tx) (version uint64, ok bool) {
-		b := tx.Bucket(bucketNames[bucketMeta])
-		if b == nil {
-			return 0, false
-		}
-		if v := b.Get(metaSchema); len(v) == 8 {
-			version, ok = binary.BigEndian.Uint64(v), true
-		}
-		s.instance = string(b.Get(metaInstance))
-		return version, ok
-	}
 	var version uint64
-	var ok, empty, lacks bool
-	err := s.db.View(func(tx *bolt.Tx) error {
-		version, ok = read(tx)
-		for _, name := range bucketNames {
-			lacks = lacks || tx.Bucket(name) == nil
+	var ok, empty bool
+	err := s.db.View(func(b *bolt.Tx) error {
+		if version, ok = schemaOf(b); ok {
+			s.layout = layoutOf(version)
+			s.instance = string(b.Bucket([]byte(shelfMeta)).Get(metaInstance))
 		}
-		k, _ := tx.Cursor().First()
+		k, _ := b.Cursor().First()
 		empty = k == nil
 		return nil
 	})
@@ -274,10 +274,8 @@ func (s *Store) prepare(readOnly bool) error {
 		return openError(s.path, err)
 	case ok && version > SchemaVersion:
 		return ci.Errorf(ci.CodeUnavailable, "the store %s has schema version %d, and this docket knows only up to %d; start the newer docket that wrote it", s.path, version, SchemaVersion)
-	case ok && (readOnly || !lacks):
-		return nil
 	case ok:
-		return s.addBuckets()
+		return nil
 	case !empty:
 		return ci.Errorf(ci.CodeUnavailable, "%s is a bbolt file, but not docket's; mend data_dir in the configuration", s.path)
 	case readOnly:
@@ -287,58 +285,26 @@ func (s *Store) prepare(readOnly bool) error {
 	if _, err := rand.Read(id[:]); err != nil {
 		return err
 	}
-	err = s.db.Update(func(tx *bolt.Tx) error {
-		if err := makeBuckets(tx); err != nil {
+	s.layout, s.instance = present, hex.EncodeToString(id[:])
+	err = s.db.Update(func(b *bolt.Tx) error {
+		if err := s.layout.make(b); err != nil {
 			return err
 		}
-		b := tx.Bucket(bucketNames[bucketMeta])
-		if err := b.Put(metaSchema, be64(SchemaVersion)); err != nil {
+		meta := b.Bucket([]byte(shelfMeta))
+		if err := meta.Put(metaSchema, be64(SchemaVersion)); err != nil {
 			return err
 		}
-		return b.Put(metaInstance, []byte(hex.EncodeToString(id[:])))
+		return meta.Put(metaInstance, []byte(s.instance))
 	})
 	if err != nil {
 		return openError(s.path, err)
 	}
-	s.instance = hex.EncodeToString(id[:])
 	return syncDir(filepath.Dir(s.path))
 }
 
-// addBuckets makes the buckets that a store from before them lacks, and fills
-// those that are an index.
-func (s *Store) addBuckets() error {
-	err := s.db.Update(func(b *bolt.Tx) error {
-		t := &tx{s: s, b: b, now: s.now()}
-		index := map[int]func() error{bucketRunEntries: t.refileEntries, bucketKinds: t.refileKinds, bucketCommits: t.refileCommits}
-		for bucket := range index {
-			if b.Bucket(bucketNames[bucket]) != nil {
-				delete(index, bucket)
-			}
-		}
-		if err := makeBuckets(b); err != nil {
-			return err
-		}
-		for _, fill := range index {
-			if err := fill(); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		return openError(s.path, err)
-	}
-	return nil
-}
-
-func makeBuckets(tx *bolt.Tx) error {
-	for _, name := range bucketNames {
-		if _, err := tx.CreateBucketIfNotExists(name); err != nil {
-			return err
-		}
-	}
-	return nil
-}
+// Kept returns the file of an older schema that opening the store brought
+// forward and left as it was, or "".
+func (s *Store) Kept() string { return s.kept }
 
 // Close waits for the commits under way and releases the file.
 func (s *Store) Close() error {

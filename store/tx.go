@@ -25,14 +25,7 @@ type tx struct {
 // bucket returns a table; nil if the file is from before there was one.
 func (t *tx) bucket(i int) *table {
 	if t.tables[i] == nil {
-		b := t.b.Bucket(bucketNames[i])
-		if b == nil {
-			return nil
-		}
-		if f := fill[i]; f > 0 {
-			b.FillPercent = f
-		}
-		t.tables[i] = &table{b: b}
+		t.tables[i] = t.s.layout.table(t.b, i)
 	}
 	return t.tables[i]
 }
@@ -59,32 +52,16 @@ func (t *tx) wake(topic Topic) { t.topics |= 1 << topic }
 
 // last moves c to the last key with the prefix.
 func last(c *tableCursor, prefix []byte) (k, v []byte) {
-	end := after(prefix)
-	if end == nil {
-		k, v = c.Last()
-	} else if k, _ = c.Seek(end); k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
-	}
-	if !bytes.HasPrefix(k, prefix) {
-		return nil, nil
-	}
-	return k, v
+	return lastBefore(c, prefix, nil)
 }
 
 // lastBefore moves c to the last key with the prefix that is less than key; a
-// nil key means the last of all.
+// nil key means the last with the prefix.
 func lastBefore(c *tableCursor, prefix, key []byte) (k, v []byte) {
 	if key == nil {
-		return last(c, prefix)
+		key = after(prefix)
 	}
-	if k, _ = c.Seek(key); k == nil {
-		k, v = c.Last()
-	} else {
-		k, v = c.Prev()
-	}
-	if !bytes.HasPrefix(k, prefix) {
+	if k, v = c.Before(key); !bytes.HasPrefix(k, prefix) {
 		return nil, nil
 	}
 	return k, v

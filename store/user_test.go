@@ -403,36 +403,6 @@ func TestUsers_NothingInTheFileOpensADoor(t *testing.T) {
 	}
 }
 
-// young are the buckets that came with users.
-var young = []string{"users", "sessions", "user_sessions", "login_links"}
-
-// Ensure that a store from before there were users is whole, gets what it
-// lacks when it is opened for writing, and loses nothing.
-func TestOpen_AStoreFromBeforeUsers(t *testing.T) {
-	path := mustFile(t, 3)
-	surgery(t, path, func(tx *bolt.Tx) error {
-		for _, name := range young {
-			mustNil(t, tx.DeleteBucket([]byte(name)))
-		}
-		return nil
-	})
-	broken, err := store.VerifyFile(t.Context(), path)
-	mustNil(t, err)
-	if len(broken) > 0 {
-		t.Fatalf("before: %q", broken)
-	}
-	s := storetest.MustOpenAt(t, path, store.Options{})
-	list, _, err := s.Runs(store.RunFilter{}, store.Page{})
-	mustNil(t, err)
-	if len(list) != 3 {
-		t.Fatalf("%d runs", len(list))
-	}
-	mustAddUser(t, s, "mona", ci.Admin)
-	if !signedIn(t, s, mustSignIn(t, s, "mona")) {
-		t.Fatal("not signed in")
-	}
-}
-
 // Ensure that verify notices what is wrong with who may get in.
 func TestVerify_Users(t *testing.T) {
 	for name, tt := range map[string]struct {

@@ -29,7 +29,7 @@ func (s *Store) Verify(ctx context.Context) ([]string, error) {
 			v.broken("page: %v", err)
 		}
 		for _, check := range []func() error{
-			v.receipts, v.identities, v.digests, v.runs, v.states, v.refs, v.outbox, v.due, v.dead, v.lanes,
+			v.strays, v.receipts, v.identities, v.digests, v.runs, v.states, v.refs, v.outbox, v.due, v.dead, v.lanes,
 			v.requests, v.decisions, v.scopes, v.tokens, v.pins, v.users, v.pauses,
 			v.sequences, v.bodies, v.specs, v.forks, v.holds, v.runDecisions, v.runEntries, v.kinds, v.checks, v.slots,
 			v.groups, v.lapses, v.commits,

@@ -29,6 +29,30 @@ func (s *Store) verifyCopy(v *verifier) ([]string, error) {
 	return VerifyFile(v.ctx, "/proc/self/fd/"+strconv.FormatUint(uint64(f.Fd()), 10))
 }
 
+// strays ensures that each key is one of a table's.
+func (v *verifier) strays() error {
+	l, n := v.t.s.layout, 0
+	for _, shelf := range l.shelves {
+		b := v.t.b.Bucket([]byte(shelf))
+		if b == nil {
+			continue // of a file from before there was one
+		}
+		err := b.ForEach(func(k, _ []byte) error {
+			if n++; n%1024 == 0 && v.ctx.Err() != nil {
+				return v.ctx.Err()
+			}
+			if l.owner(shelf, k) < 0 {
+				v.broken("%s: %q belongs to no table", shelf, k)
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // sequences ensures that no new record can take an old one's place.
 func (v *verifier) sequences() error {
 	for name, bucket := range map[string]int{

@@ -73,6 +73,16 @@ func (c cut) find(bucket, text string) (k, v []byte) {
 	return k, v
 }
 
+// nth returns a table's n-th entry, counted from 1.
+func (c cut) nth(bucket string, n int) (k, v []byte) {
+	c.t.Helper()
+	cur := c.bucket(bucket).Cursor()
+	for k, v = cur.First(); n > 1; n-- {
+		k, v = cur.Next()
+	}
+	return bytes.Clone(k), bytes.Clone(v)
+}
+
 func (c cut) put(bucket string, k, v []byte) {
 	c.t.Helper()
 	mustNil(c.t, c.bucket(bucket).Put(k, v))
@@ -131,7 +141,7 @@ func TestVerify_NamesWhatIsBroken(t *testing.T) {
 		break_ func(c cut)
 		says   string
 	}{
-		"a receipt that cannot be read": {func(c cut) { c.change("receipts", "d-1", func(v []byte) []byte { return v[:len(v)-3] }) }, "receipt 1"},
+		"a receipt that cannot be read": {func(c cut) { c.change("receipts", "d-1", func(v []byte) []byte { return v[:len(v)-3] }) }, "receipt record"},
 		"a receipt whose id is not its parts": {func(c cut) {
 			c.replace("receipts", `"id":"github/12345/d-1"`, `"id":"github/12345/d-1"`, `"id":"github/12345/d-9"`)
 		}, "receipt github/12345/d-9: its parts"},
@@ -148,18 +158,24 @@ func TestVerify_NamesWhatIsBroken(t *testing.T) {
 		"an identity that points nowhere":            {func(c cut) { c.put("identities", []byte("github\x0012345\x00\x00stray"), be(99)) }, "identity"},
 		"an identity that points to another": {func(c cut) {
 			k, _ := c.find("identities", "d-1")
-			c.put("identities", k, be(2))
+			second, _ := c.nth("receipts", 2)
+			c.put("identities", k, second)
 		}, "points to receipt github/12345/d-2"},
 		"a digest that points nowhere":        {func(c cut) { c.put("digests", bytes.Repeat([]byte{7}, 24), be(99)) }, "digest"},
 		"a digest that points to other bytes": {func(c cut) { k, _ := c.find("digests", ""); c.put("digests", k, be(5)) }, "digest"},
-		"a body that cannot be read":          {func(c cut) { c.put("bodies", be(1), []byte("rubbish")) }, "receipt github/12345/d-1"},
-		"another's body":                      {func(c cut) { c.put("bodies", be(1), c.bucket("bodies").Get(be(2))) }, "receipt github/12345/d-1"},
-		"a body that is nobody's":             {func(c cut) { c.put("bodies", be(99), c.bucket("bodies").Get(be(1))) }, "body 99"},
+		"a body that cannot be read":          {func(c cut) { k, _ := c.nth("bodies", 1); c.put("bodies", k, []byte("rubbish")) }, "receipt github/12345/d-1"},
+		"another's body":                      {func(c cut) { k, _ := c.nth("bodies", 1); _, v := c.nth("bodies", 2); c.put("bodies", k, v) }, "receipt github/12345/d-1"},
+		"a body that is nobody's":             {func(c cut) { _, v := c.nth("bodies", 1); c.put("bodies", be(99), v) }, "body 99"},
 		"a run that cannot be read":           {func(c cut) { c.change("runs", "d-2", func(v []byte) []byte { return v[:20] }) }, "run"},
 		"a run in no state":                   {func(c cut) { c.change("runs", "d-2", func(v []byte) []byte { v[8] = '?'; return v }) }, "run api-2: no such state"},
 		"a run whose state changed alone":     {func(c cut) { c.change("runs", "d-2", func(v []byte) []byte { v[8] = 'r'; return v }) }, "run api-2: running, and the index"},
 		"a run out of order":                  {func(c cut) { c.change("runs", "d-2", func(v []byte) []byte { copy(v, be(1)); return v }) }, "run api-2: created before"},
-		"two runs of one order":               {func(c cut) { k, v := c.find("runs", "d-4"); copy(v, be(1)); c.put("runs", k, v) }, "same order of creation"},
+		"two runs of one order": {func(c cut) {
+			k, v := c.find("runs", "d-4")
+			_, first := c.nth("runs", 1)
+			copy(v, first[:8])
+			c.put("runs", k, v)
+		}, "same order of creation"},
 		"a final run that never finished": {func(c cut) {
 			c.change("runs", "d-4", func(v []byte) []byte { return setField(t, v, 9, "finished_at", nil) })
 		}, "run web-1: succeeded, finished at"},
@@ -249,11 +265,17 @@ func TestVerify_NamesWhatIsBroken(t *testing.T) {
 			_ = v
 			c.put("run_decisions", append([]byte("api-1\x00"), be(1)...), nil)
 		}, "run_decisions"},
-		"a scope that cannot be read":                {func(c cut) { c.put("scopes", []byte("nonsense"), be(1)) }, "scope"},
-		"a token in no role":                         {func(c cut) { c.replace("tokens", "mona", "operator", "operatox") }, "token"},
-		"a token's name twice":                       {func(c cut) { _, v := c.find("tokens", "mona"); c.put("tokens", bytes.Repeat([]byte{1}, 32), v) }, "token"},
-		"a pin that cannot be read":                  {func(c cut) { c.put("pins", []byte("api"), []byte("{")) }, "pin of api"},
-		"a hold that cannot be read":                 {func(c cut) { c.put("holds", []byte("github"), []byte("{")) }, "hold of github"},
+		"a scope that cannot be read": {func(c cut) { c.put("scopes", []byte("nonsense"), be(1)) }, "scope"},
+		"a token in no role":          {func(c cut) { c.replace("tokens", "mona", "operator", "operatox") }, "token"},
+		"a token's name twice":        {func(c cut) { _, v := c.find("tokens", "mona"); c.put("tokens", bytes.Repeat([]byte{1}, 32), v) }, "token"},
+		"a pin that cannot be read":   {func(c cut) { c.put("pins", []byte("api"), []byte("{")) }, "pin of api"},
+		"a hold that cannot be read":  {func(c cut) { c.put("holds", []byte("github"), []byte("{")) }, "hold of github"},
+		"a key of no table": {func(c cut) {
+			mustNil(t, c.tx.Bucket([]byte("index")).Put([]byte("\x00stray"), nil))
+		}, `index: "\x00stray" belongs to no table`},
+		"a record of no kind": {func(c cut) {
+			mustNil(t, c.tx.Bucket([]byte("records")).Put(append(be(1), 0), nil))
+		}, "belongs to no table"},
 		"a sequence that would write over receipts":  {func(c cut) { mustNil(t, c.bucket("receipts").SetSequence(2)) }, "receipts: "},
 		"a sequence that would write over decisions": {func(c cut) { mustNil(t, c.bucket("decisions").SetSequence(0)) }, "decisions: "},
 		"a sequence that would write over entries":   {func(c cut) { mustNil(t, c.bucket("outbox").SetSequence(3)) }, "outbox: "},

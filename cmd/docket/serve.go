@@ -102,6 +102,9 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.store.Close()) }()
+	if kept := d.store.Kept(); kept != "" {
+		d.log.Info("the store was brought forward to this docket's schema, and the file as it was is kept; remove it when all is well", "kept", kept)
+	}
 
 	carrier, err := newRunner(d.config.DataDir)
 	if err != nil {

@@ -48,8 +48,8 @@ func TestMustClose_FindsWhatIsBroken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := db.Update(func(tx *bolt.Tx) error {
-		c := tx.Bucket([]byte("identities")).Cursor()
-		c.First()
+		c := tx.Bucket([]byte("index")).Cursor()
+		c.Seek([]byte("Rgithub")) // the receipt's identity
 		return c.Delete()
 	}); err != nil {
 		t.Fatal(err)
