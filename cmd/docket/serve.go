@@ -106,7 +106,9 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 		d.log.Info("the store was brought forward to this docket's schema, and the file as it was is kept; remove it when all is well", "kept", kept)
 	}
 
-	carrier, err := newRunner(d.config.DataDir)
+	d.forge = forge.New(forge.Options{Config: d.current.Load, Version: buildInfo().Version})
+	defer d.forge.Close()
+	carrier, err := d.newRunner()
 	if err != nil {
 		return err
 	}
@@ -114,8 +116,6 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log,
 		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups,
 	})
-	d.forge = forge.New(forge.Options{Config: d.current.Load, Version: buildInfo().Version})
-	defer d.forge.Close()
 	sender := dispatcher.New(dispatcher.Options{
 		Store: d.store, Config: d.current.Load, Forge: d.forge, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
 		NoWakeups: a.failpoints.noWakeups, AfterSend: a.failpoints.afterSend,
@@ -248,6 +248,8 @@ const self = "/proc/self/exe"
 
 // newRunner returns the runner of this binary, which starts itself again as
 // the supervisor of what a run starts.
-func newRunner(dataDir string) (*runner.Runner, error) {
-	return runner.New(runner.Options{DataDir: dataDir, Supervisor: []string{self, superviseCommand}})
+func (d *appliance) newRunner() (*runner.Runner, error) {
+	return runner.New(runner.Options{
+		DataDir: d.config.DataDir, Supervisor: []string{self, superviseCommand}, Credential: d.credential,
+	})
 }

@@ -242,8 +242,12 @@ func (c *carrier) fill(ctx context.Context, out *stepOutput) ([]string, error) {
 		c.out.notice(Preparation, "%s", note)
 	}
 	c.out.notice(Preparation, "fetching %s of %s from %s", ci.ShortCommit(c.Run.Source.Commit), c.Run.Source.Ref, rem.shown)
-	g := &git{r: c.r, s: c.s, w: c.ws, remote: rem, mask: c.out.mask.text, stderr: out.write}
-	return g.fill(ctx, c.Run, c.Spec.Git)
+	g := &git{r: c.r, s: c.s, w: c.ws, remote: rem, masks: c.out.mask, stderr: out.write}
+	notes, err := g.fill(ctx, c.Run, c.Spec.Git)
+	if err == nil { // a URL with credentials may be in it, and the steps come now
+		err = os.Remove(c.ws.gitconfig())
+	}
+	return notes, err
 }
 
 // step runs one step to its end. The state is Running if the run goes on.

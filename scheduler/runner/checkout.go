@@ -74,7 +74,7 @@ func (g *git) mirrorAndCheckout(ctx, fetchCtx context.Context, run ci.Run, o ci.
 		if err := m.fetch(fetchCtx, run.Source.Commit, run.Source.Ref); err != nil {
 			return nil, err
 		}
-		if notes, err = m.checkout(ctx, run.Source.Commit); err == nil || ctx.Err() != nil || try > 0 || !m.broken(fetchCtx) {
+		if notes, err = m.checkout(ctx, run.Source.Commit, run.Fork); err == nil || ctx.Err() != nil || try > 0 || !m.broken(fetchCtx) {
 			return notes, err
 		}
 		if err := errors.Join(m.remove(), g.w.emptySource()); err != nil {
@@ -93,8 +93,9 @@ func (w workspace) emptySource() error {
 
 // checkout makes src a repository of its own at the commit. Its objects are
 // links to the mirror's files, so it costs little and whatever happens to the
-// mirror later does not reach it.
-func (m *mirror) checkout(ctx context.Context, commit string) ([]string, error) {
+// mirror later does not reach it. A fork's run gets large files without the
+// project's credential: it is the fork that says where they are.
+func (m *mirror) checkout(ctx context.Context, commit string, fork bool) ([]string, error) {
 	src := m.w.src()
 	if _, err := m.run(ctx, src, "init", "--quiet", "--template=", "--object-format="+objectFormat(commit)); err != nil {
 		return nil, err
@@ -116,7 +117,11 @@ func (m *mirror) checkout(ctx context.Context, commit string) ([]string, error) 
 	if err := appendFile(filepath.Join(gitDir, "config"), "[remote \"origin\"]\n\turl = "+quoteConfig(m.remote.shown)+"\n\tfetch = +refs/heads/*:refs/remotes/origin/*\n"); err != nil {
 		return nil, err
 	}
-	if _, err := m.run(ctx, src, "checkout", "--quiet", "--force", "--detach", commit, "--"); err != nil {
+	var c credential
+	if m.lfs && !fork { // large files come from the remote while the commit is checked out
+		c, _ = m.signIn(ctx, "") // without, those fail that are not everybody's to read
+	}
+	if _, err := m.with(c).run(ctx, src, "checkout", "--quiet", "--force", "--detach", commit, "--"); err != nil {
 		return nil, checkoutError(err)
 	}
 	return m.compare(ctx, commit)

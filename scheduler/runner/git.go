@@ -29,7 +29,8 @@ type git struct {
 	s      *session
 	w      workspace
 	remote remote
-	mask   func(string) string
+	masks  *masker
+	cred   credential
 	stderr func(p []byte) // for the log; nil where nobody reads along
 
 	lfs       bool     // smudge large files
@@ -140,7 +141,7 @@ func (g *git) env() []string {
 			env = append(env, name+"="+v)
 		}
 	}
-	return env
+	return append(env, g.cred.env(g.remote)...)
 }
 
 // run runs git in a directory and returns its stdout. A failure is a
@@ -152,6 +153,13 @@ func (g *git) run(ctx context.Context, dir string, args ...string) ([]byte, erro
 func (g *git) bounded(ctx context.Context, limit int, dir string, args ...string) ([]byte, error) {
 	var out, stderr bytes.Buffer
 	over := false
+	secret, err := g.cred.file()
+	if err != nil {
+		return nil, err
+	}
+	if secret != nil {
+		defer secret.Close()
+	}
 	e, err := g.s.run(ctx, work{
 		command: command{Path: g.r.git, Argv: append([]string{"git"}, args...), Env: g.env(), Dir: dir},
 		out: func(p []byte) {
@@ -166,6 +174,7 @@ func (g *git) bounded(ctx context.Context, limit int, dir string, args ...string
 			}
 			stderr.Write(p[:min(len(p), maxGitError-stderr.Len())])
 		},
+		extra: secret,
 		grace: gitGrace,
 	})
 	switch {
@@ -174,7 +183,7 @@ func (g *git) bounded(ctx context.Context, limit int, dir string, args ...string
 	case err != nil:
 		return nil, fmt.Errorf("git %s: %w", args[0], err)
 	case e.exit != 0:
-		return nil, &gitError{command: args[0], exit: e.exit, stderr: g.mask(stderr.String())}
+		return nil, &gitError{command: args[0], exit: e.exit, stderr: g.masks.text(stderr.String())}
 	case over:
 		return nil, ci.Errorf(ci.CodeTooLarge, "git %s printed more than %d bytes", args[0], limit)
 	}
@@ -240,7 +249,7 @@ func (g *git) remoteError(err error) error {
 	}
 	switch faultOf(err) {
 	case faultRefused:
-		return ci.Wrap(ci.CodeForbidden, err, "the remote %s refused access or could not be trusted (%s): give the server's user credentials for it, or mend the project's clone_url", g.remote.shown, e.reason())
+		return ci.Wrap(ci.CodeForbidden, err, "the remote %s refused access or could not be trusted (%s): let the integration's token or App read it, give the server's user credentials for it, or mend the project's clone_url", g.remote.shown, e.reason())
 	case faultMissing:
 		return ci.Wrap(ci.CodeUnavailable, err, "there is no repository at %s, or it may not be seen without credentials (%s): mend the project's clone_url", g.remote.shown, e.reason())
 	}

@@ -22,12 +22,18 @@ type masker struct {
 // newMasker masks each value and each of its lines of 8 bytes or more.
 func newMasker(values []string) *masker {
 	m := &masker{}
-	seen := map[string]bool{}
+	m.add(values...)
+	return m
+}
+
+// add masks more. It must not be called while a stream of the masker is in use
+// elsewhere.
+func (m *masker) add(values ...string) {
 	add := func(s string) {
-		if s == "" || seen[s] {
+		if s == "" || slices.ContainsFunc(m.byFirst[s[0]], func(p []byte) bool { return string(p) == s }) {
 			return
 		}
-		seen[s], m.any = true, true
+		m.any = true
 		m.byFirst[s[0]] = append(m.byFirst[s[0]], []byte(s))
 	}
 	for _, v := range values {
@@ -41,7 +47,6 @@ func newMasker(values []string) *masker {
 	for i := range m.byFirst {
 		slices.SortFunc(m.byFirst[i], func(a, b []byte) int { return cmp.Compare(len(b), len(a)) })
 	}
-	return m
 }
 
 // match returns the length of the longest pattern that b starts with. more is

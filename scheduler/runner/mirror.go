@@ -209,7 +209,7 @@ func (m *mirror) fetchCommit(ctx context.Context, commit string, tags bool) erro
 	if m.depth == 0 && tags {
 		args = append(args, "+refs/tags/*:refs/tags/*")
 	}
-	_, err := m.run(ctx, m.dir, args...)
+	_, err := m.remotely(ctx, m.dir, args...)
 	return err
 }
 
@@ -222,7 +222,7 @@ func (m *mirror) fetchRef(ctx context.Context, commit, ref string) error {
 	}
 	for _, depth := range depths {
 		args := append(m.fetchArgs(depth), "+"+ref+":"+at)
-		if _, err := m.run(ctx, m.dir, args...); err != nil {
+		if _, err := m.remotely(ctx, m.dir, args...); err != nil {
 			return err
 		}
 		if _, err := m.run(ctx, m.dir, "merge-base", "--is-ancestor", commit, at); err == nil {

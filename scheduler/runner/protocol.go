@@ -14,11 +14,11 @@ import (
 // The server and a supervisor talk over a SOCK_SEQPACKET pair, one JSON
 // message each. A command is too long for a message: it travels as a file in
 // memory whose descriptor comes with the message, and with it those that
-// become its stdout and stderr.
+// become its stdout and stderr, and its descriptor 3 where it has one.
 
 // Operations of the server.
 const (
-	opRun  = "run"  // start a command; with three descriptors
+	opRun  = "run"  // start a command; with three descriptors, or four
 	opTerm = "term" // SIGTERM to the tree
 	opKill = "kill" // SIGKILL to the tree
 )
@@ -69,7 +69,7 @@ func sendMessage(c *net.UnixConn, m message, fds ...int) error {
 // it, none of which a program started later inherits. The caller closes them.
 func receiveMessage(c *net.UnixConn) (message, []int, error) {
 	b := make([]byte, maxMessage)
-	oob := make([]byte, unix.CmsgSpace(3*4))
+	oob := make([]byte, unix.CmsgSpace(4*4))
 	n, oobn, _, _, err := c.ReadMsgUnix(b, oob)
 	if err != nil {
 		return message{}, nil, err

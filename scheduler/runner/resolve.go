@@ -37,7 +37,7 @@ func (r *Runner) scratch(cloneURL, label string, f func(g *git) error) error {
 		return err
 	}
 	defer s.close()
-	return f(&git{r: r, s: s, w: w, remote: rem, mask: newMasker([]string{rem.password}).text})
+	return f(&git{r: r, s: s, w: w, remote: rem, masks: newMasker([]string{rem.password})})
 }
 
 // Resolve returns the commit that a full ref of a remote points to now, an
@@ -72,7 +72,7 @@ func (r *Runner) resolve(ctx context.Context, cloneURL, ref string) (object, com
 		if err := g.configure(); err != nil {
 			return err
 		}
-		out, err := g.run(ctx, g.w.dir, "ls-remote", "--quiet", remoteName, ref, ref+"^{}")
+		out, err := g.remotely(ctx, g.w.dir, "ls-remote", "--quiet", remoteName, ref, ref+"^{}")
 		if err != nil {
 			return g.timely(g.remoteError(err))
 		}

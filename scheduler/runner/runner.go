@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -27,6 +28,11 @@ type Options struct {
 	// FetchTimeout bounds everything that one preparation does over the
 	// network, tries included. Default 10 minutes.
 	FetchTimeout time.Duration
+	// Credential returns what a configured clone URL is fetched with: "" for
+	// nothing. refused is a secret that the remote did not accept, "" for none.
+	// It is asked before each command that talks to an http or https remote
+	// whose URL holds no credentials; nil: never.
+	Credential func(ctx context.Context, cloneURL, refused string) (username, secret string, err error)
 }
 
 // Runner carries runs. Its methods may be called at the same time; two calls
@@ -38,6 +44,7 @@ type Runner struct {
 	git          string
 	now          func() time.Time
 	fetchTimeout time.Duration
+	credential   func(ctx context.Context, cloneURL, refused string) (username, secret string, err error)
 	machine      string // the kernel's boot id
 
 	mu    sync.Mutex
@@ -72,7 +79,8 @@ func New(o Options) (*Runner, error) {
 	}
 	r := &Runner{
 		supervisor: o.Supervisor, git: git, now: o.Now, fetchTimeout: o.FetchTimeout,
-		machine: machine, locks: map[string]chan struct{}{},
+		credential: o.Credential,
+		machine:    machine, locks: map[string]chan struct{}{},
 	}
 	if err := os.MkdirAll(o.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the data directory: %w", err)

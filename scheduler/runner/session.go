@@ -117,6 +117,7 @@ type work struct {
 	command
 	out   func(p []byte) // called from one goroutine
 	err   func(p []byte) // nil: stderr goes into the same pipe as stdout
+	extra *os.File       // its descriptor 3; nil: it has none
 	grace time.Duration  // between SIGTERM and SIGKILL
 }
 
@@ -155,7 +156,11 @@ func (s *session) run(ctx context.Context, w work) (ended, error) {
 		defer r.Close()
 		readers, sinks, errW = append(readers, r), append(sinks, w.err), fd
 	}
-	err = sendMessage(s.conn, message{Op: opRun}, int(file.Fd()), outW, errW)
+	fds := []int{int(file.Fd()), outW, errW}
+	if w.extra != nil {
+		fds = append(fds, int(w.extra.Fd()))
+	}
+	err = sendMessage(s.conn, message{Op: opRun}, fds...)
 	_ = unix.Close(outW)
 	if errW != outW {
 		_ = unix.Close(errW)

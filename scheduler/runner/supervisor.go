@@ -129,7 +129,7 @@ func (s *supervisor) do(r request) {
 
 // start starts the command that came with a request.
 func (s *supervisor) start(r request) {
-	if len(r.fds) != 3 || s.leader != 0 {
+	if len(r.fds) < 3 || s.leader != 0 {
 		closeAll(r.fds)
 		s.answer(message{Error: "the server asked for something impossible"})
 		return
@@ -146,10 +146,14 @@ func (s *supervisor) start(r request) {
 		return
 	}
 	defer unix.Close(null)
+	files := []uintptr{uintptr(null)}
+	for _, fd := range r.fds[1:] {
+		files = append(files, uintptr(fd))
+	}
 	pid, err := syscall.ForkExec(c.Path, c.Argv, &syscall.ProcAttr{
 		Dir:   c.Dir,
 		Env:   c.Env,
-		Files: []uintptr{uintptr(null), uintptr(r.fds[1]), uintptr(r.fds[2])},
+		Files: files,
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
