@@ -35,9 +35,10 @@ type timetable struct {
 }
 
 // runSchedules starts the runs of the slots that are due. It returns when the
-// next slot comes, zero for never.
+// next slot comes, zero for never. While runs are paused no slot is settled:
+// afterwards the newest is made good, as after a time without docket.
 func (s *Scheduler) runSchedules(ctx context.Context) (next time.Time, err error) {
-	now, cfg := s.Now(), s.Config()
+	now, cfg := s.Now().Round(0), s.Config() // by the clock on the wall: it may be set back
 	if s.clock.quiet(cfg, now) {
 		return s.clock.to, nil
 	}
@@ -47,6 +48,11 @@ func (s *Scheduler) runSchedules(ctx context.Context) (next time.Time, err error
 		}
 	}
 	s.clock.from = time.Time{}
+	if len(s.clock.tables) > 0 {
+		if p, err := s.Store.Pauses(); err != nil || p.Runs != nil {
+			return next, err
+		}
+	}
 	records, err := s.Store.Slots("")
 	if err != nil {
 		return next, err
@@ -102,7 +108,7 @@ func (s *Scheduler) settleSlot(ctx context.Context, cfg *ci.Config, key store.Sl
 		st.Draft = &d
 	}
 	if look.Missed != "" {
-		st.Reason = fmt.Sprintf("schedule %q: %s, as docket was not there in time; the newest, %s %s, runs",
+		st.Reason = fmt.Sprintf("schedule %q: %s, as docket was away or runs were paused; the newest, %s %s, runs",
 			tt.schedule.Cron, look.Missed, look.Slot, tt.schedule.Zone())
 	}
 	run, done, err := s.Store.Settle(ctx, st)

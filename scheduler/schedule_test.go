@@ -158,6 +158,33 @@ func TestSchedules_Downtime(t *testing.T) {
 	}
 }
 
+// Ensure that no slot is settled while runs are paused, and that the newest
+// is made good afterwards.
+func TestSchedules_PausedRuns(t *testing.T) {
+	s := storetest.MustOpen(t)
+	d := dialAt(t, "2027-06-01T12:00:00Z")
+	h := nightly(t, s, d, notNow, func(c *ci.Config) { c.Projects[0].On.Schedule = c.Projects[0].On.Schedule[:1] })
+	scanned(h, d)
+	by := ci.By{Kind: ci.ByToken, Name: "ann"}
+	if _, err := s.Pause(t.Context(), ci.WorkRuns, by, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, day := range []string{"2027-06-02", "2027-06-03", "2027-06-04"} {
+		d.set(t, day+"T05:30:00Z")
+		scanned(h, d)
+	}
+	if got := slots(t, s); len(got) != 0 {
+		t.Fatalf("paused, and runs of %v", got)
+	}
+	if _, err := s.Resume(t.Context(), ci.WorkRuns, by, ""); err != nil {
+		t.Fatal(err)
+	}
+	scanned(h, d)
+	if d := cmp.Diff([]string{"2027-06-04 01:30"}, slots(t, s)); d != "" {
+		t.Fatal(d)
+	}
+}
+
 // Ensure that the scan wakes for the next slot, however long it would wait
 // otherwise.
 func TestSchedules_WakeInTime(t *testing.T) {

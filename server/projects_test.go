@@ -75,6 +75,16 @@ func TestProject_Schedules(t *testing.T) {
 	}
 }
 
+// Ensure that the page tells a project's schedules to those who are signed in.
+func TestProjectPage_Schedules(t *testing.T) {
+	p := newPages(t, isPublic, func(c *ci.Config) {
+		c.Projects[0].On.Schedule = []ci.Schedule{{Cron: "30 2 * * *", Timezone: "Asia/Tokyo", Branch: "release"}}
+	})
+	signedIn, stranger := p.browser().mustLogin("viewer"), p.browser()
+	wantIn(t, wantPage(t, signedIn.get("/projects/api"), 200), "Schedules", "30 2 * * *", "Asia/Tokyo", "release", "02:30</span>")
+	wantIn(t, wantPage(t, stranger.get("/projects/api"), 200), "not:Schedules", "not:30 2 * * *")
+}
+
 func TestBadge(t *testing.T) {
 	r := newRig(t, func(c *ci.Config) {
 		c.Projects[0].Public = true

@@ -224,6 +224,7 @@ func TestFaultsOfEvents(t *testing.T) {
 		"a full ref":            {sched("cron: '@daily', branch: refs/heads/a"), []string{`11:34: the project api: on: a schedule: branch: "refs/heads/a" is not a branch; `}},
 		"a branch of a list":    {sched("cron: '@daily', branch: [a]"), []string{"11:34: the project api: on: a schedule: branch must be text, but this is a list"}},
 		"a schedule twice":      {on("schedule:\n      - {cron: '@daily'}\n      - {cron: '@daily'}"), []string{"12:9: the project api: on: one schedule is given twice; keep one of them"}},
+		"one in other words":    {on("schedule:\n      - {cron: '@daily', branch: main}\n      - {cron: '@daily', timezone: UTC}"), []string{"12:9: the project api: on: one schedule is given twice; keep one of them"}},
 		"a key of a schedule":   {sched("cron: '@daily', zone: UTC"), []string{`11:26: the project api: on: a schedule has no key "zone"; the keys are cron, timezone, branch`}},
 	})
 }

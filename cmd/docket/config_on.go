@@ -1,7 +1,7 @@
 package main
 
 import (
-	"slices"
+	"cmp"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -10,7 +10,7 @@ import (
 
 // on reads which events start runs. Without it, pushes to every branch and
 // pull requests to every branch do.
-func (l *loader) on(o *object) ci.On {
+func (l *loader) on(o *object, defaultBranch string) ci.On {
 	if !o.has("on") {
 		return ci.On{Push: &ci.OnPush{}, PullRequest: &ci.OnPullRequest{}}
 	}
@@ -44,7 +44,7 @@ func (l *loader) on(o *object) ci.On {
 		}
 	}
 	if eo.has("schedule") {
-		on.Schedule = l.schedules(eo)
+		on.Schedule = l.schedules(eo, defaultBranch)
 	}
 	return on
 }
@@ -124,17 +124,20 @@ func (l *loader) filled(o *object, key, why string) []ast.Node {
 }
 
 // schedules reads the project's own time tables, each once.
-func (l *loader) schedules(o *object) (list []ci.Schedule) {
+func (l *loader) schedules(o *object, defaultBranch string) (list []ci.Schedule) {
+	seen := map[ci.Schedule]bool{}
 	for _, n := range l.filled(o, "schedule", `starts nothing; add {cron: "0 3 * * *"}, or remove the key`) {
 		before := len(l.faults.list)
 		s := l.schedule(n, o.what+": a schedule")
 		if len(l.faults.list) > before {
 			continue
 		}
-		if slices.Contains(list, s) {
+		full := ci.Schedule{Cron: s.Cron, Timezone: s.Zone(), Branch: cmp.Or(s.Branch, defaultBranch)}
+		if seen[full] {
 			l.at(n, "%s: one schedule is given twice; keep one of them", o.what)
 			continue
 		}
+		seen[full] = true
 		list = append(list, s)
 	}
 	return list

@@ -34,7 +34,7 @@ func (l *loader) project(n ast.Node, names *named, cfg *ci.Config) (ci.Project, 
 	names.once(l.reader, o.field("name"), p.Name)
 	integration := l.projectIntegration(o, &p, cfg)
 	l.source(o, &p, integration)
-	p.On = l.on(o)
+	p.On = l.on(o, p.DefaultBranch)
 	p.Supersede = ci.SupersedePolicy(o.oneOf("supersede"))
 	p.OnInterrupt = o.oneOf("on_interrupt")
 	p.Replays = o.oneOf("replays")

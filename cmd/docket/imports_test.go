@@ -3,6 +3,7 @@ package main
 import (
 	"os/exec"
 	"path"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,4 +84,16 @@ func checkImport(t *testing.T, pkg, imp string, allowed []string) {
 		}
 	}
 	t.Errorf("%s imports %s, which the plan does not allow", pkg, imp)
+}
+
+// Ensure that time zones are known where the machine has no data of them, as
+// in a minimal container.
+func TestZoneDataIsBuiltIn(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", "docket/cmd/docket").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	if !slices.Contains(strings.Fields(string(out)), "time/tzdata") {
+		t.Error("time/tzdata is not part of the program")
+	}
 }
