@@ -32,7 +32,7 @@ func Judge(cfg *ci.Config, in *ci.Integration, e *ci.Event, receipt string, pins
 		return Judgement{Installation: true}, err
 	}
 	if e.Repository.FullName == "" && e.Repository.ID == 0 {
-		return Judgement{Reason: nowhere(e)}, nil
+		return nowhere(cfg, in, e, pins), nil
 	}
 	projects, err := projectsOf(cfg, in, e.Repository, pins)
 	if err != nil && e.Repository.FullName == "" {
@@ -144,17 +144,11 @@ func (j *Judgement) reason() {
 	}
 }
 
-// nowhere says why an event without a repository starts nothing. Some events
-// of organisations and Apps have none.
-func nowhere(e *ci.Event) string {
-	if e.Problem != "" {
-		return e.Problem
-	}
-	return Happened(e)
-}
-
 // cancelled says what a Cancel ends.
 func cancelled(c *ci.Cancel) string {
+	if c.All {
+		return "every run of the project that has not begun"
+	}
 	if c.PullRequest > 0 {
 		return fmt.Sprintf("what events started for pull request #%d and has not begun", c.PullRequest)
 	}

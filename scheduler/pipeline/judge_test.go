@@ -141,7 +141,7 @@ func TestJudge_Nowhere(t *testing.T) {
 		event  *ci.Event
 		reason string
 	}{
-		"an installation":   {installed(&ci.Event{Kind: ci.EventInstallation, Action: "suspend"}), "installation 5 was suspended"},
+		"an installation":   {installed(&ci.Event{Kind: ci.EventInstallation, Action: "unsuspend"}), "installation 5 was unsuspended"},
 		"a ping":            {&ci.Event{Kind: ci.EventPing}, "ping: GitHub can reach docket"},
 		"an unknown event":  {&ci.Event{Kind: "quux"}, "the event quux names no repository, so it starts nothing"},
 		"a problem":         {&ci.Event{Kind: ci.EventPush, Problem: "the payload names no repository"}, "the payload names no repository"},
@@ -236,5 +236,49 @@ func TestExplain(t *testing.T) {
 	x = pipeline.Explain(e, "", &j, err)
 	if diff := cmp.Diff([]string{"ends what events started for pull request #3 and has not begun"}, x.Projects[0].Lines()); diff != "" || x.Outcome != ci.Ignored {
 		t.Errorf("%s: want -, got +\n%s", x.Outcome, diff)
+	}
+}
+
+// Ensure that an installation's end ends what waits in the projects that it
+// covered, and in no others.
+func TestJudge_OutOfReach(t *testing.T) {
+	gone := func(kind, action string, repos ...string) *ci.Event {
+		return installed(&ci.Event{Kind: kind, Action: action, Repositories: repos})
+	}
+	for what, tc := range map[string]struct {
+		event *ci.Event
+		ends  []string
+		why   string
+	}{
+		"a suspension":                 {gone(ci.EventInstallation, "suspend"), []string{"api", "web", "other"}, "installation 5 was suspended"},
+		"a deletion that names some":   {gone(ci.EventInstallation, "deleted", "acme/Other"), []string{"other"}, "installation 5 was deleted"},
+		"repositories taken out":       {gone(ci.EventInstallationRepos, "removed", "acme/api", "acme/x"), []string{"api", "web"}, "installation 5 does not cover the repository any more"},
+		"a repository by its new name": {gone(ci.EventInstallationRepos, "removed", "acme/new"), []string{"api"}, "installation 5 does not cover the repository any more"},
+		"repositories taken in":        {gone(ci.EventInstallationRepos, "added", "acme/api"), nil, ""},
+		"nothing taken out":            {gone(ci.EventInstallationRepos, "removed"), nil, ""},
+		"a suspension that is over":    {gone(ci.EventInstallation, "unsuspend"), nil, ""},
+		"a suspension with a problem":  {with(gone(ci.EventInstallation, "suspend"), func(e *ci.Event) { e.Problem = "x" }), nil, ""},
+		"a deleted repository": {installed(&ci.Event{Kind: ci.EventRepository, Action: "deleted", Repository: ci.Repository{ID: 7, FullName: "acme/api"}}),
+			[]string{"api", "web"}, "the repository acme/api was deleted"},
+	} {
+		t.Run(what, func(t *testing.T) {
+			cfg := house()
+			j, err := pipeline.Judge(cfg, &cfg.Integrations[0], tc.event, "", map[string]ci.Repository{"api": {ID: 7, FullName: "acme/new"}})
+			var ends []string
+			for i, c := range j.Cancels {
+				ends = append(ends, c.Project)
+				if !c.All || c.Reason != tc.why || j.Rulings[i].Cancels != "every run of the project that has not begun" {
+					t.Errorf("%+v, %+v", c, j.Rulings[i])
+				}
+			}
+			if diff := cmp.Diff(tc.ends, ends); diff != "" || err != nil || j.Reason == "" || len(j.Drafts) > 0 {
+				t.Errorf("%v, %q: want -, got +\n%s", err, j.Reason, diff)
+			}
+		})
+	}
+	cfg := house()
+	cfg.Integrations[0].Installations = []int64{5, 6}
+	if j, _ := judge(t, cfg, gone(ci.EventInstallation, "suspend")); len(j.Cancels) > 0 {
+		t.Errorf("one of two installations, and no names: %+v", j.Cancels)
 	}
 }

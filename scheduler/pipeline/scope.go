@@ -51,6 +51,10 @@ func Cancels(p *ci.Project, e *ci.Event) (c ci.Cancel, ok bool) {
 		}
 		c.Scope, c.Deleted = pushScope(p.Name, e), true
 		c.Reason = "the branch " + e.Branch + " was deleted"
+	case ci.EventRepository:
+		c.Reason = lost(e)
+		c.All = c.Reason != ""
+		return c, c.All
 	case ci.EventMergeGroup:
 		if e.Action != "destroyed" {
 			return c, false

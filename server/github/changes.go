@@ -89,7 +89,7 @@ func (b *body) repositoryChanged(e *ci.Event) {
 }
 
 // maxRepositories bounds how many repositories of an installation are kept.
-const maxRepositories = 1000
+const maxRepositories = 20_000
 
 // readRepositories reads the repositories that an installation's event is
 // about. Where an event has two lists, one of them is empty.
