@@ -90,50 +90,83 @@ func (d *daemon) addPayload(p *realPayload, hub *fakeGitHub, cloneURL string, st
 	}
 	d.addProject(p.name, repo, obj{
 		"integration": p.name,
-		"on":          obj{"push": obj{"branches": []string{"**"}, "tags": []string{"**"}}, "pull_request": obj{}},
+		"on": obj{
+			"push": obj{"branches": []string{"**"}, "tags": []string{"**"}}, "pull_request": obj{},
+			"merge_group": obj{}, "release": obj{}, "dispatch": obj{},
+		},
 	}, steps...)
 }
 
-// Ensure that every real payload gets a receipt with a run or a reason, the
-// one that stands in testdata/payloads.golden, and can be read back as it came.
-// With DOCKET_UPDATE_GOLDEN set the file is written instead.
+// Ensure that every real payload, and every shape that none of them has, gets
+// a receipt with a run or a reason and its commit the status, those that stand
+// in testdata/payloads.golden, and can be read back as it came. With
+// DOCKET_UPDATE_GOLDEN set the file is written instead.
 func TestEveryRealPayload(t *testing.T) {
 	t.Parallel()
 	list := realPayloads(t)
+	hub := newFakeGitHub(t)
 	repo := newRepository(t, "acme/hold", 1000)
-	d := newDaemon(t, nil, func(d *daemon) {
+	tip := repo.commit("refs/heads/main")
+	for _, ref := range []string{"refs/heads/master", "refs/tags/0.3.0", "refs/tags/v0.0.1"} { // that are resolved
+		repo.git("", "update-ref", ref, tip)
+	}
+	list = append(list, madePayloads(t, list, tip)...)
+	d := newDaemon(t, hub, func(d *daemon) {
 		d.config["limits"].(obj)["concurrent_runs"] = 1
 		d.addProject("hold", repo, nil, waitStep("work"))
 		for _, p := range list {
-			d.addPayload(p, nil, repo.dir)
+			if p.forge == "" {
+				d.addPayload(p, hub, repo.dir)
+			} else {
+				d.addPayload(p, nil, repo.dir)
+			}
 		}
 	})
 	d.start()
-	d.mustStart("hold", "K", obj{"commit": repo.commit("refs/heads/main")}) // keeps the only slot
+	d.mustStart("hold", "K", obj{"commit": tip}) // keeps the only slot
 	d.waitStarted("work", "hold-1")
 
+	var lines []string
+	for i, p := range list {
+		lines = append(lines, d.became(p, fmt.Sprintf("id/%d?%%", i)))
+	}
+	d.waitSettled()
 	var got strings.Builder
 	for i, p := range list {
-		a := d.deliver(delivery{integration: p.name, forge: p.forge, event: p.event, id: fmt.Sprintf("id/%d?%%", i), body: p.body})
-		if a.status/100 != 2 {
-			t.Errorf("%s: answered %v", p.file, a)
-			continue
+		got.WriteString(strings.ReplaceAll(lines[i], tip, "(tip)"))
+		for _, s := range hub.on("") {
+			if strings.HasPrefix(s.Description, p.name+"-1 ") {
+				fmt.Fprintf(&got, "    %s %s: %s\n", s.Context, s.State, s.Description)
+			}
 		}
-		reply := mustReply(d, a, a.status)
-		rec := d.receiptOf(p, reply)
-		fmt.Fprintf(&got, "%s %d %s", p.file, a.status, reply.Outcome)
-		if rec.Reason != reply.Reason || (reply.Reason == "") != (len(reply.Runs) == 1) {
-			t.Errorf("%s: answered %v, but the receipt is %+v", p.file, a, rec)
-		}
-		if reply.Reason != "" {
-			fmt.Fprintf(&got, ": %s\n", reply.Reason)
-			continue
-		}
-		run := d.run(reply.Runs[0].ID)
-		fmt.Fprintf(&got, ": %s %s %s branch=%q tag=%q commit=%s fork=%t\n",
-			run.State, run.Cause.Event, run.Source.Ref, run.Source.Branch, run.Source.Tag, run.Source.Commit, run.Fork)
 	}
 	mustBeGolden(t, "payloads.golden", got.String())
+}
+
+// became delivers a payload and says what became of it.
+func (d *daemon) became(p *realPayload, id string) string {
+	d.t.Helper()
+	a := d.deliver(delivery{integration: p.name, forge: p.forge, event: p.event, id: id, body: p.body})
+	if a.status/100 != 2 {
+		d.t.Errorf("%s: answered %v", p.file, a)
+		return fmt.Sprintf("%s %d\n", p.file, a.status)
+	}
+	reply := mustReply(d, a, a.status)
+	rec := d.receiptOf(p, reply)
+	if rec.Reason != reply.Reason || (reply.Reason == "") != (len(reply.Runs) == 1) {
+		d.t.Errorf("%s: answered %v, but the receipt is %+v", p.file, a, rec)
+	}
+	said := fmt.Sprintf("%s %d %s", p.file, a.status, reply.Outcome)
+	if reply.Reason != "" {
+		return said + ": " + reply.Reason + "\n"
+	}
+	var run ci.Run
+	eventually(d.t, "the run of "+p.file+" is prepared", func() bool {
+		run = d.run(reply.Runs[0].ID)
+		return run.State != ci.Preparing
+	})
+	return said + fmt.Sprintf(": %s %s %s branch=%q tag=%q commit=%s fork=%t\n",
+		run.State, run.Cause.Event, run.Source.Ref, run.Source.Branch, run.Source.Tag, run.Source.Commit, run.Fork)
 }
 
 // receiptOf reads the receipt of a reply, and its body, which must be the

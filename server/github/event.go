@@ -62,6 +62,9 @@ func Parse(event string, text []byte) (ci.Event, error) {
 		p.repositoryChanged(&e)
 	case ci.EventInstallation, ci.EventInstallationRepos:
 		e.Repositories = p.repositories
+		if e.Installation == 0 {
+			problem(&e, "the delivery is labelled %s, but its payload names no installation", event)
+		}
 	}
 	return e, nil
 }
