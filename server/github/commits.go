@@ -61,9 +61,7 @@ func (v *commits) files(r *payload.Reader) bool {
 			v.paths = append(v.paths, path)
 		}
 	})
-	if n >= maxFiles || v.count >= maxCommits {
-		v.vague, v.paths = true, nil
-	}
+	v.vague = v.vague || n >= maxFiles
 	return there
 }
 
