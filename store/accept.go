@@ -59,6 +59,7 @@ func (s *Store) Accept(ctx context.Context, a Acceptance) (Accepted, error) {
 type acceptance struct {
 	receipt  ci.Receipt
 	json     []byte
+	pin      []byte // the record of a project that is pinned to the repository
 	body     []byte
 	identity []byte
 	digest   []byte
@@ -88,7 +89,8 @@ func (s *Store) prepareAcceptance(a *Acceptance) *acceptance {
 		Secret: d.Secret, ReceivedAt: now, PushedAt: e.PushedAt,
 		Verdicts: []ci.Verdict{{At: now, Outcome: outcome, Reason: reason}},
 	}
-	p.json = mustJSON(p.receipt)
+	p.json = receiptJSON(&p.receipt)
+	p.pin = mustJSON(e.Repository)
 	p.body = s.bodies.encode(d.Header, d.Body)
 	p.runs = s.prepareRuns(a.Drafts, now)
 	return p
@@ -107,7 +109,7 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if v := t.get(bucketIdentities, p.identity); v != nil {
 		return t.acceptAgain(fromBE64(v), a, p)
 	}
-	if err := t.checkPins(a); err != nil {
+	if err := t.checkPins(a, p.pin); err != nil {
 		return out, err
 	}
 	twin, twinRun, sameBytes, err := t.twin(a, p)
@@ -117,7 +119,7 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if sameBytes && a.RefuseReplay {
 		return out, ci.Errorf(ci.CodeForbidden, "these bytes are on record as receipt %s, and the project refuses replays (replays: refuse); redeliver under the same delivery id, or replay that receipt", twin)
 	}
-	if err := t.pin(a); err != nil {
+	if err := t.pin(a, p.pin); err != nil {
 		return out, err
 	}
 	seq, err := t.next(bucketReceipts)
@@ -134,9 +136,7 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 		out.Receipt.TwinRun = twinRun
 		out.Receipt.Twin, out.Receipt.Outcome, out.Receipt.Reason = twin, v.Outcome, v.Reason
 		out.Receipt.Verdicts = []ci.Verdict{v}
-		rec := out.Receipt
-		rec.Runs = nil // the record has them apart
-		body = mustJSON(rec)
+		body = receiptJSON(&out.Receipt)
 	}
 	key := be64(seq)
 	record, err := encodeReceipt(p.receipt.ID, out.Receipt.Outcome, out.Receipt.Runs, body)
@@ -181,10 +181,10 @@ func (t *tx) acceptAgain(seq uint64, a *Acceptance, p *acceptance) (out Accepted
 		out.Duplicate = true
 		return out, nil
 	}
-	if err := t.checkPins(a); err != nil {
+	if err := t.checkPins(a, p.pin); err != nil {
 		return out, err
 	}
-	if err := t.pin(a); err != nil {
+	if err := t.pin(a, p.pin); err != nil {
 		return out, err
 	}
 	made, ids, v, err := t.start(a, p)

@@ -191,7 +191,7 @@ func (t *tx) besideFinished(r *ci.Run) (string, error) {
 // limit would hold it by.
 func (t *tx) enter(e *ci.OutboxEntry, hold string) error {
 	t.s.stamp(e, ci.At(t.now))
-	return t.enterJSON(e, hold, mustJSON(e))
+	return t.enterJSON(e, hold, entryJSON(e))
 }
 
 // stamp makes an entry a new one.

@@ -122,3 +122,16 @@ func (s *Store) Commits() (n, pages int64) {
 	st := s.db.Stats().TxStats
 	return n, st.GetPageCount()
 }
+
+// Misplaced names the tables that have no place of their own.
+func Misplaced() (list []string) {
+	taken := map[string]bool{}
+	for i, p := range present.places {
+		if at := p.shelf + string(p.prefix) + string(p.kind); p.shelf == "" || p.count == "" || taken[at] {
+			list = append(list, string(bucketNames[i]))
+		} else {
+			taken[at] = true
+		}
+	}
+	return list
+}

@@ -73,7 +73,7 @@ func (t *tx) entryByID(id string) (e ci.OutboxEntry, seq uint64, err error) {
 func (t *tx) putEntry(e *ci.OutboxEntry, seq uint64) error {
 	kept := *e
 	kept.ID = strings.TrimSuffix(e.ID, strconv.FormatUint(seq, 10))
-	return t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, holdOf(e), mustJSON(kept)))
+	return t.put(bucketOutbox, be64(seq), encodeEntry(e.State, e.Run, holdOf(e), entryJSON(&kept)))
 }
 
 // finishEntry takes a pending entry to its end.

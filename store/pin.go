@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 
@@ -21,8 +22,11 @@ func (t *tx) pinOf(project string) (ci.Repository, bool, error) {
 
 // checkPins refuses a delivery whose repository is not the one that its
 // projects are pinned to. It is looked up in the write that accepts.
-func (t *tx) checkPins(a *Acceptance) error {
+func (t *tx) checkPins(a *Acceptance, pinned []byte) error {
 	for _, p := range a.Projects {
+		if bytes.Equal(t.get(bucketPins, []byte(p)), pinned) {
+			continue // as almost always, so that nothing is decoded
+		}
 		pin, ok, err := t.pinOf(p)
 		if err != nil {
 			return err
@@ -36,12 +40,16 @@ func (t *tx) checkPins(a *Acceptance) error {
 }
 
 // pin pins the projects that are not pinned yet, and follows a renaming.
-func (t *tx) pin(a *Acceptance) error {
+// pinned is the record of one that is pinned to the delivery's repository.
+func (t *tx) pin(a *Acceptance, pinned []byte) error {
 	repo := a.Event.Repository
 	if repo.ID == 0 {
 		return nil
 	}
 	for _, p := range a.Projects {
+		if bytes.Equal(t.get(bucketPins, []byte(p)), pinned) {
+			continue // as almost always, so that nothing is decoded
+		}
 		pin, ok, err := t.pinOf(p)
 		if err != nil {
 			return err
@@ -49,7 +57,7 @@ func (t *tx) pin(a *Acceptance) error {
 		if ok && pin.ID == repo.ID && (pin.FullName == repo.FullName || repo.FullName == "") {
 			continue
 		}
-		if err := t.put(bucketPins, []byte(p), mustJSON(repo)); err != nil {
+		if err := t.put(bucketPins, []byte(p), pinned); err != nil {
 			return err
 		}
 		reason := fmt.Sprintf("first signed delivery from %s", repo.FullName)

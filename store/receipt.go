@@ -5,9 +5,7 @@ import (
 )
 
 func (t *tx) putReceipt(key []byte, rec *ci.Receipt) error {
-	kept := *rec
-	kept.Runs = nil
-	record, err := encodeReceipt(rec.ID, rec.Outcome, rec.Runs, mustJSON(kept))
+	record, err := encodeReceipt(rec.ID, rec.Outcome, rec.Runs, receiptJSON(rec))
 	if err != nil {
 		return err
 	}

@@ -44,12 +44,12 @@ func (s *Store) prepareRun(d *ci.Draft, spec *ci.Spec, digest string, now ci.Tim
 	if d.Skip {
 		skipNew(&r, d.Reason)
 	}
-	n := &newRun{run: r, spec: spec, digest: digest, json: mustJSON(r), policy: d.Supersede}
+	n := &newRun{run: r, spec: spec, digest: digest, json: runJSON(&r), policy: d.Supersede}
 	if lane, ok := runLane(&r, spec); ok && r.State != ci.Preparing {
 		state, text := statusOf(&r)
 		n.status = statusEntry(&r, spec, lane, state, text)
 		s.stamp(n.status, now)
-		n.statusJSON = mustJSON(n.status)
+		n.statusJSON = entryJSON(n.status)
 	}
 	return n
 }
@@ -84,7 +84,7 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 			r.State = ci.Held
 			beginHold(&r, r.CreatedAt)
 		}
-		body = mustJSON(r)
+		body = runJSON(&r)
 	}
 	if err := t.putSpec(n.digest, n.spec); err != nil {
 		return r, err
@@ -185,7 +185,7 @@ func (s *Store) Run(id string) (r ci.Run, err error) {
 
 // putRun writes a changed run that keeps its state.
 func (t *tx) putRun(r *ci.Run) error {
-	return t.put(bucketRuns, runKey(r.Project, r.Number), encodeRun(r.Internal.Seq, r.State, mustJSON(r)))
+	return t.put(bucketRuns, runKey(r.Project, r.Number), encodeRun(r.Internal.Seq, r.State, runJSON(r)))
 }
 
 // moveRun takes a run to another state, if the table of transitions allows

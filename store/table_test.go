@@ -115,3 +115,10 @@ func checkTable(t *testing.T, table *store.Table, want map[string]string, r *ran
 		}
 	}
 }
+
+// Ensure that each table has a place that is no other's.
+func TestLayout_GivesEachTableAPlace(t *testing.T) {
+	if list := store.Misplaced(); len(list) > 0 {
+		t.Fatalf("layout.go gives no place of their own to %q", list)
+	}
+}
