@@ -26,8 +26,8 @@ const (
 	// overlap is how much of what was compared before is read again: clocks
 	// differ, and an attempt is listed only when it has ended.
 	overlap = 15 * time.Minute
-	// hookKept is how long a webhook that was found is not looked for again.
-	hookKept = time.Hour
+	// hookKept is for how many rounds a webhook that was found is not looked for again.
+	hookKept = 3
 )
 
 // comparison is one round of one integration.
@@ -102,7 +102,11 @@ func (c *comparison) compareDeliveries(ctx context.Context) (err error) {
 	c.keepHooks(hooks)
 	if err := c.ask(ctx, due); err != nil {
 		c.deliveries = false
-		return err
+		if !lasting(err) {
+			return err
+		}
+		// Nothing can be asked for; the heads show what is missing.
+		c.rec.Problem, c.holdHeads = ci.MessageOf(err), false
 	}
 	if c.deliveries {
 		c.rec.DeliveriesAt = ci.At(c.Now())
@@ -166,7 +170,7 @@ func (c *comparison) findHook(ctx context.Context, p ci.Project) (ci.HookState, 
 		return none, nil
 	}
 	key := hookKey{c.in.Name, p.Repository, c.cfg.PublicURL}
-	if f, ok := c.hooks[key]; ok && !c.how.byHand && c.Now().Sub(f.at) < hookKept {
+	if f, ok := c.hooks[key]; ok && !c.how.byHand && c.Now().Sub(f.at) < hookKept*c.every {
 		return ci.HookState{Hook: f.hook}, nil
 	}
 	delete(c.hooks, key)

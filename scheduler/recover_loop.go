@@ -59,7 +59,7 @@ func (s *Scheduler) recoverLoop(ctx context.Context) {
 		cfg := s.Config()
 		for i := range cfg.Integrations {
 			in := &cfg.Integrations[i]
-			if ok, _ := in.Recovers(); !ok || s.Provider == nil {
+			if ok, _ := in.Recovers(); !ok || s.Provider == nil || s.RecoverEvery < 0 {
 				continue
 			}
 			if at := due[in.Name]; !at.After(s.Now()) {
@@ -92,6 +92,9 @@ type compared struct {
 // compare makes one round of an integration and puts it on record.
 func (s *Scheduler) compare(ctx context.Context, cfg *ci.Config, in *ci.Integration, how round) (out compared) {
 	every := in.RecoverEvery
+	if s.RecoverEvery > 0 {
+		every = s.RecoverEvery
+	}
 	if every <= 0 {
 		every = defaultRecoverEvery
 	}

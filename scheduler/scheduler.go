@@ -52,6 +52,9 @@ type Options struct {
 	FreeSpace func() (int64, error)
 	// Provider is asked for deliveries that did not arrive and for heads; nil: nobody is.
 	Provider Provider
+	// RecoverEvery, where it is set, takes the place of every integration's
+	// own; below 0 nothing is compared but by hand. For tests.
+	RecoverEvery time.Duration
 	// Workers bounds how many inbox jobs are done at once.
 	Workers int
 	// NoWakeups switches the store's wakeups off: the scan alone finds work.

@@ -84,6 +84,12 @@ func routes() []route {
 	api(post, "/outbox/pause", ci.Operator, (*Server).pauseOutbox)
 	api(post, "/outbox/resume", ci.Operator, (*Server).resumeOutbox)
 
+	api(get, "/recoveries", ci.Viewer, (*Server).listRecoveries)
+	api(post, "/recover", ci.Operator, (*Server).recoverNow)
+	api(get, "/gaps", ci.Viewer, (*Server).listGaps)
+	api(get, "/heads", ci.Viewer, (*Server).listHeads)
+	api(post, "/heads/start", ci.Operator, (*Server).startHead)
+
 	api(get, "/decisions", ci.Viewer, (*Server).listDecisions)
 
 	api(get, "/tokens", ci.Admin, (*Server).listTokens)

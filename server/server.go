@@ -46,6 +46,9 @@ type Options struct {
 	// Reload reads the configuration again for POST /api/v1/reload. Nil: that
 	// call says that it is not possible here.
 	Reload func(context.Context) error
+	// Recover compares integrations with their providers now, for
+	// POST /api/v1/recover; see scheduler.Recover. Nil: it is not possible here.
+	Recover func(ctx context.Context, integration string, since time.Duration, by ci.By) ([]ci.Recovery, error)
 	// Pages draws the pages; nil makes one for Version.
 	Pages *web.Renderer
 }
@@ -60,6 +63,7 @@ type Server struct {
 	now      func() time.Time
 	ready    func() []string
 	reload   func(context.Context) error
+	recover  func(ctx context.Context, integration string, since time.Duration, by ci.By) ([]ci.Recovery, error)
 	registry *prometheus.Registry
 	metrics  *metrics
 	version  string
@@ -85,6 +89,7 @@ func New(o Options) *Server {
 		now:       o.Now,
 		ready:     o.Ready,
 		reload:    o.Reload,
+		recover:   o.Recover,
 		registry:  o.Registry,
 		version:   o.Version,
 		pages:     o.Pages,

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"time"
@@ -19,7 +20,6 @@ var (
 const (
 	beatByTheWay = 10 * time.Second
 	beatAlone    = time.Minute
-	leastGap     = time.Second
 	maxGaps      = 100
 )
 
@@ -52,7 +52,7 @@ func (s *Store) Began(ctx context.Context) (gap ci.Gap, ok bool, since time.Time
 		if err := t.putMetaTime(metaBeat, t.now); err != nil {
 			return err
 		}
-		if gap.From.IsZero() || gap.To.Sub(gap.From.Time) < leastGap {
+		if gap.From.IsZero() || !gap.From.Before(gap.To.Time) {
 			return nil
 		}
 		ok = true
@@ -125,20 +125,34 @@ func (t *tx) addGap(g *ci.Gap) error {
 	return t.delete(bucketGaps, be64(seq-maxGaps))
 }
 
-// inGap changes the gap that a time lies in, if there is one.
+// gapSlack is how far from a gap a delivery may lie that was made in it:
+// providers tell seconds, and clocks differ.
+const gapSlack = 3 * time.Second
+
+// inGap changes the gap that a time lies in, else the newest one that it lies
+// close to, if there is one.
 func (t *tx) inGap(at ci.Time, change func(*ci.Gap)) error {
+	var near *ci.Gap
+	var key []byte
 	c := t.bucket(bucketGaps).Cursor()
 	for k, v := c.Last(); k != nil; k, v = c.Prev() {
 		g, err := decodeJSON[ci.Gap]("gap", v)
 		if err != nil {
 			return err
 		}
-		if g.Spans(at.Time) {
-			change(&g)
-			return t.put(bucketGaps, be64(fromBE64(k)), mustJSON(g))
+		if g.Spans(at.Time, 0) {
+			near, key = &g, bytes.Clone(k)
+			break
+		}
+		if near == nil && g.Spans(at.Time, gapSlack) {
+			near, key = &g, bytes.Clone(k)
 		}
 	}
-	return nil
+	if near == nil {
+		return nil
+	}
+	change(near)
+	return t.put(bucketGaps, key, mustJSON(near))
 }
 
 // Gaps lists the times in which docket was not there, newest first.

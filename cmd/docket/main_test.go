@@ -22,6 +22,7 @@ import (
 //	kill        "POINT N": SIGKILL at the Nth passing of a point from then on
 //	fail        "N": every Nth commit from then on fails
 //	no-wakeups  wakeups never come; looked for at the start
+//	recover     how often is compared with the provider, never without it; looked for at the start
 const controlEnv = "DOCKET_TEST_PROCESS"
 
 // pointAfterSend is passed after a receiver answered and before that is on
@@ -43,12 +44,17 @@ func TestMain(m *testing.M) {
 func asDocket(dir string) int {
 	c := &controls{dir: dir}
 	_, err := os.Stat(filepath.Join(dir, "no-wakeups"))
+	every, _ := os.ReadFile(filepath.Join(dir, "recover"))
+	recoverEvery, noRecovery := time.ParseDuration(string(every))
+	if noRecovery != nil {
+		recoverEvery = -1 // so that no commit comes between those that a test counts
+	}
 	a := &app{
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now,
 		failpoints: failpoints{
 			commit:    c.commit,
 			afterSend: func(ci.OutboxEntry) { c.pass(pointAfterSend) },
-			noWakeups: err == nil,
+			noWakeups: err == nil, recoverEvery: recoverEvery,
 		},
 	}
 	return untilSignal(func(ctx context.Context) int { return a.run(ctx, os.Args[1:]) })

@@ -51,7 +51,7 @@ first signed delivery, or set in the configuration. A renamed repository keeps
 working; a new one under an old name is refused until "repin".`,
 		Example: `  docket projects list
   docket projects repin hello`,
-	}, newProjectsList(a), newProjectsShow(a), newProjectsRepin(a)))
+	}, newProjectsList(a), newProjectsShow(a), newProjectsRepin(a), newProjectsHeads(a)))
 }
 
 func newProjectsList(a *app) *cobra.Command {

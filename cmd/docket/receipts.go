@@ -17,7 +17,7 @@ import (
 func newReceipts(a *app) *cobra.Command {
 	return a.talks(group(&cobra.Command{
 		Use:   "receipts",
-		Short: "Show deliveries and what became of them, and judge one again",
+		Short: "Show deliveries and what became of them, and recover those that did not arrive",
 		Long: `Show deliveries and what became of them, and judge one again.
 
 Every delivery whose signature held has a receipt: accepted (it started runs) or
@@ -25,7 +25,7 @@ ignored, with the reason. Its id is INTEGRATION/INSTALLATION/DELIVERY; the middl
 part is "-" for a webhook that has no installation.`,
 		Example: `  docket receipts list --outcome ignored
   docket receipts show github/-/72d3162e-cc78-11e3-81ab-4c9367dc0958`,
-	}, newReceiptsList(a), newReceiptsShow(a), newReceiptsExplain(a), newReceiptsReplay(a)))
+	}, newReceiptsList(a), newReceiptsShow(a), newReceiptsExplain(a), newReceiptsReplay(a), newReceiptsRecover(a), newReceiptsGaps(a)))
 }
 
 func newReceiptsList(a *app) *cobra.Command {
@@ -163,6 +163,7 @@ func printReceipt(a *app, r *ci.Receipt) error {
 	f.add("secret", r.Secret)
 	f.add("received", showTime(r.ReceivedAt))
 	f.add("twin", r.Twin)
+	f.add("twin run", r.TwinRun)
 	if err := f.print(a.out); err != nil || len(r.Verdicts) == 0 {
 		return err
 	}

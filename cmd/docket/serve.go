@@ -34,6 +34,8 @@ type failpoints struct {
 	commit    func(point string) error
 	afterSend func(ci.OutboxEntry)
 	noWakeups bool
+	// recoverEvery takes the place of every integration's own.
+	recoverEvery time.Duration
 }
 
 func newServe(a *app) *cobra.Command {
@@ -112,9 +114,11 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	if err != nil {
 		return err
 	}
+	hub := forge.New(forge.Options{Config: d.current.Load, Version: buildInfo().Version})
+	defer hub.Close()
 	d.sched = scheduler.New(scheduler.Options{
-		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log,
-		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups,
+		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log, Provider: provider{hub},
+		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups, RecoverEvery: a.failpoints.recoverEvery,
 	})
 	sender := dispatcher.New(dispatcher.Options{
 		Store: d.store, Config: d.current.Load, Forge: d.forge, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
@@ -122,10 +126,10 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		sentCollector{sender.Stats})
+		sentCollector{sender.Stats}, recoveryCollector{d.sched.RecoveryStats, d.store, d.current.Load})
 	d.server = server.New(server.Options{
 		Store: d.store, Config: d.current.Load, Log: d.log, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
-		Reload: func(context.Context) error { return d.reread() },
+		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover,
 	})
 	listeners, err := listen(d)
 	if err != nil {

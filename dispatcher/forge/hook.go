@@ -2,8 +2,10 @@ package forge
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,7 +109,7 @@ func (f *Forge) repositoryHooks(ctx context.Context, in *ci.Integration, reposit
 			part, r, err = c.Repositories.ListHooks(ctx, owner, name, &github.ListOptions{Page: page, PerPage: perPage})
 			return r, err
 		})
-		if err := f.judge(in, "list the webhooks of "+repository, resp, err); err != nil {
+		if err := f.judgeHook(in, "list the webhooks of "+repository, resp, err, ci.CodeForbidden, ci.CodeNotFound); err != nil {
 			return nil, err
 		}
 		for _, h := range part {
@@ -164,7 +166,7 @@ func (f *Forge) Deliveries(ctx context.Context, integration string, hook Hook, s
 			}
 			return r, err
 		})
-		if err := f.judge(in, "list the deliveries of "+hook.name(), resp, err); err != nil {
+		if err := f.judgeHook(in, "list the deliveries of "+hook.name(), resp, err, ci.CodeForbidden, ci.CodeNotFound); err != nil {
 			return nil, err
 		}
 		for _, d := range part {
@@ -203,7 +205,22 @@ func (f *Forge) Redeliver(ctx context.Context, integration string, hook Hook, id
 		}
 		return r, err
 	})
-	return f.judge(in, fmt.Sprintf("deliver %d of %s again", id, hook.name()), resp, err)
+	return f.judgeHook(in, fmt.Sprintf("deliver %d of %s again", id, hook.name()), resp, err, ci.CodeForbidden)
+}
+
+// judgeHook is judge, and says with errors of these codes what a repository's
+// webhooks need: GitHub refuses or hides them where it is lacking.
+func (f *Forge) judgeHook(in *ci.Integration, doing string, resp *github.Response, err error, lacking ...ci.Code) error {
+	err = f.judge(in, doing, resp, err)
+	var e *ci.Error
+	if !errors.As(err, &e) || !slices.Contains(lacking, e.Code) {
+		return err
+	}
+	needs := "the token needs the repository permission Webhooks: read and write, or as a classic one the scope repo or admin:repo_hook"
+	if in.App != nil {
+		needs = "the App needs the repository permission Webhooks: read and write"
+	}
+	return ci.Wrap(e.Code, e.Err, "%s; %s", e.Message, needs)
 }
 
 // atHook makes a call as who may see the webhook.

@@ -93,8 +93,10 @@ type Gap struct {
 	ComparedAt Time `json:"compared_at"`
 }
 
-// Spans reports whether a time lies in the gap.
-func (g *Gap) Spans(t time.Time) bool { return !t.Before(g.From.Time) && !t.After(g.To.Time) }
+// Spans reports whether a time lies in the gap, give or take a slack.
+func (g *Gap) Spans(t time.Time, slack time.Duration) bool {
+	return !t.Before(g.From.Add(-slack)) && !t.After(g.To.Add(slack))
+}
 
 // Head is where a branch, a tag or an open pull request stands at the provider.
 type Head struct {

@@ -59,6 +59,7 @@ type repository struct {
 	commits  map[string]bool // nil: every commit is known
 	unknown  map[string]bool // not known yet, whatever commits says
 	tagObj   map[string]bool
+	messages map[string]string // of commits
 	branches []named
 	tags     []named
 	pulls    []Pull

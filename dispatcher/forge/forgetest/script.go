@@ -207,6 +207,8 @@ var routes = map[string]route{
 	"POST /repos/{owner}/{repo}/check-runs":                 {permission: "checks", level: "write", answer: (*GitHub).createCheck},
 	"PATCH /repos/{owner}/{repo}/check-runs/{check}":        {permission: "checks", level: "write", answer: (*GitHub).updateCheck},
 	"GET /repos/{owner}/{repo}/commits/{commit}/check-runs": {permission: "checks", level: "read", answer: (*GitHub).listChecks},
+	"GET /repos/{owner}/{repo}":                             {permission: "metadata", level: "read", answer: (*GitHub).getRepository},
+	"GET /repos/{owner}/{repo}/git/commits/{commit}":        {permission: "contents", level: "read", answer: (*GitHub).getCommit},
 	"GET /repos/{owner}/{repo}/branches":                    {permission: "contents", level: "read", answer: (*GitHub).listBranches},
 	"GET /repos/{owner}/{repo}/tags":                        {permission: "contents", level: "read", answer: (*GitHub).listTags},
 	"GET /repos/{owner}/{repo}/pulls":                       {permission: "pull_requests", level: "read", answer: (*GitHub).listPulls},
