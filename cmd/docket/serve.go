@@ -114,10 +114,8 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	if err != nil {
 		return err
 	}
-	hub := forge.New(forge.Options{Config: d.current.Load, Version: buildInfo().Version})
-	defer hub.Close()
 	d.sched = scheduler.New(scheduler.Options{
-		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log, Provider: provider{hub},
+		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log, Provider: provider{d.forge},
 		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups, RecoverEvery: a.failpoints.recoverEvery,
 	})
 	sender := dispatcher.New(dispatcher.Options{
