@@ -18,6 +18,8 @@ type model struct {
 	entries  []*mEntry
 	forks    map[string]bool // project and commit
 	holds    map[string]time.Time
+	slot     *ci.SlotRecord   // of the one schedule, nil before it is seen
+	slots    []*ci.SlotRecord // what it was before
 }
 
 type mRun struct {

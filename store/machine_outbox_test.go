@@ -95,7 +95,7 @@ func (x *machine) failpoint(t *rapid.T) {
 	ctx := context.Background()
 	hits := x.failing.hit.Load()
 	var err error
-	switch rapid.IntRange(0, 4).Draw(t, "op") {
+	switch rapid.IntRange(0, 5).Draw(t, "op") {
 	case 0:
 		a, _, _ := x.delivery(t)
 		_, err = x.s.Accept(ctx, a)
@@ -108,6 +108,8 @@ func (x *machine) failpoint(t *rapid.T) {
 		_, _, err = x.s.CancelRun(ctx, action(x.someRun(t, anyRun).id, ""))
 	case 4:
 		_, _, err = x.s.BeginAttempt(ctx, x.entryID(t, x.someEntry(t, func(int) bool { return true })))
+	case 5:
+		_, _, err = x.s.Settle(ctx, slotRun(x.m.slot, "2026-01-01 03:00"))
 	}
 	if x.failing.hit.Load() > hits && (ci.CodeOf(err) != ci.CodeUnavailable || !strings.Contains(err.Error(), "injected")) {
 		t.Fatalf("the commit failed, and the answer is %v", err)

@@ -56,6 +56,7 @@ func TestStore_DoesWhatItsModelSays(t *testing.T) {
 			"":           x.sometimes,
 			"accept":     x.accept,
 			"request":    x.request,
+			"slot":       x.slot,
 			"cancel":     x.cancel,
 			"approve":    x.approve,
 			"rerun":      x.rerun,
@@ -98,6 +99,7 @@ func (x *machine) sometimes(t *rapid.T) {
 
 // check compares all that can be seen.
 func (x *machine) check(t *rapid.T) {
+	x.checkSlot(t)
 	for _, want := range x.m.order {
 		got := mustRun(t, x.s, want.id)
 		asked := ci.State("")
