@@ -110,6 +110,27 @@ func TestAnAppReportsStatuses(t *testing.T) {
 	}
 }
 
+// Ensure that a commit that GitHub takes no more statuses for costs the entry
+// and nothing else.
+func TestTheLastStatusOfACommitIsThe1000th(t *testing.T) {
+	h, hub := mustApp(t, ci.ReportStatuses)
+	h.mustRun(h.options())
+	run := h.mustStart(nil)
+	h.mustSettle(run.ID)
+	hub.FillStatuses("acme/api", run.Source.Commit, "docket/api", 998)
+	run = h.mustClaim()
+	h.mustSettle(run.ID)
+	h.mustFinish(run, store.Result{State: ci.Succeeded})
+	list := h.mustSettle(run.ID)
+	e := list[len(list)-1]
+	if e.State != ci.OutboxDead || e.Attempts != 1 || !strings.Contains(e.LastError, "1000") {
+		t.Errorf("%+v", e)
+	}
+	if now, err := h.store.Run(run.ID); err != nil || now.State != ci.Succeeded {
+		t.Errorf("the run is %s, %v", now.State, err)
+	}
+}
+
 // Ensure that nothing is lost while GitHub gives no token, and that a clock
 // that is off is what the entry says.
 func TestAnEntryWaitsWhereTheAppIsNotLetIn(t *testing.T) {

@@ -90,6 +90,18 @@ func TestEachEndHasItsConclusion(t *testing.T) {
 	}
 }
 
+// Ensure that what a filter keeps from running is a check run that says so,
+// and lets a merge go on.
+func TestASkippedRunIsASkippedCheckRun(t *testing.T) {
+	h, hub := mustApp(t, ci.ReportChecks)
+	h.mustRun(h.options())
+	run := h.mustStart(func(d *ci.Draft) { d.State, d.Skip, d.Reason = ci.Cancelled, true, "skipped: no file of interest" })
+	h.mustSettle(run.ID)
+	if c := one(t, hub.CheckRuns(run.Source.Commit)); c.Conclusion != "skipped" || !strings.Contains(c.Title, "no file of interest") {
+		t.Errorf("%+v", c)
+	}
+}
+
 // Ensure that a lost answer makes no twin, whichever call it was.
 func TestALostAnswerMakesNoSecondCheckRun(t *testing.T) {
 	h, hub := mustApp(t, ci.ReportChecks)
@@ -205,6 +217,9 @@ func TestAMistakeInThePipelineFileIsAnnotated(t *testing.T) {
 	c := one(t, hub.CheckRuns(run.Source.Commit))
 	if len(c.Annotations) != 2 {
 		t.Fatalf("%+v", c.Annotations)
+	}
+	if want := "\n    .docket.yml:9:1: a step needs a run\n"; !strings.Contains(c.Summary, want) {
+		t.Errorf("%s", c.Summary)
 	}
 	a := c.Annotations[0]
 	if a.GetPath() != ".docket.yml" || a.GetStartLine() != 3 || a.GetEndLine() != 3 || a.GetAnnotationLevel() != "failure" || a.GetMessage() != `unknown key "stepz"; use steps` {

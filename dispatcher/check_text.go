@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-github/v60/github"
 
@@ -30,7 +31,7 @@ func checkSummary(p ci.StatusPayload, run ci.Run) string {
 		return b.String()
 	}
 	if run.Reason != "" && !strings.Contains(p.Description, run.Reason) {
-		b.WriteString("\n\n" + markdown(run.Reason, maxCheckReason))
+		b.WriteString("\n\n" + quoted(run.Reason))
 	}
 	if len(run.Steps) == 0 {
 		return b.String()
@@ -78,6 +79,25 @@ func markdown(s string, n int) string {
 			b.WriteString("&#64;")
 		default:
 			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// quoted shows a reason; one of several lines, which shows a file's, keeps
+// them: in Markdown a line that begins with four blanks is as it is.
+func quoted(reason string) string {
+	if !strings.Contains(reason, "\n") {
+		return markdown(reason, maxCheckReason)
+	}
+	var b strings.Builder
+	left := maxCheckReason
+	for line := range strings.Lines(reason) {
+		line = shorten(strings.TrimRight(line, "\n"), left)
+		b.WriteString("    " + line + "\n")
+		if left -= utf8.RuneCountInString(line) + 1; left < 2 {
+			b.WriteString("    …\n")
+			break
 		}
 	}
 	return b.String()

@@ -19,7 +19,8 @@ type appRig struct {
 	repo *repository
 }
 
-func newAppRig(t *testing.T, steps ...obj) *appRig {
+// newAppRig starts it. change is called with its one project, if it is not nil.
+func newAppRig(t *testing.T, change func(project obj), steps ...obj) *appRig {
 	t.Helper()
 	r := &appRig{hub: forgetest.New(t), repo: newRepository(t, "acme/api", 7)}
 	r.hub.AddRepository("acme/api", 7)
@@ -32,6 +33,9 @@ func newAppRig(t *testing.T, steps ...obj) *appRig {
 			"app": obj{"id": forgetest.AppID, "private_key": obj{"file": "app.pem"}},
 		}}
 		d.addProject("api", r.repo, obj{"clone_url": r.hub.CloneURL("acme/api")}, steps...)
+		if change != nil {
+			change(d.config["projects"].([]obj)[0])
+		}
 	})
 	r.start()
 	r.aim()
@@ -77,7 +81,7 @@ func (r *appRig) waitCheck(commit, conclusion string, runs int) forgetest.CheckR
 // a check run, runs again when GitHub's own button asks for it, and leaves no
 // secret anywhere.
 func TestAGitHubAppFromThePushToTheCheck(t *testing.T) {
-	r := newAppRig(t, step("look", `cat name
+	r := newAppRig(t, nil, step("look", `cat name
 env; cat .git/config ../gitconfig 2>/dev/null || true
 GIT_TERMINAL_PROMPT=0 git push origin HEAD:refs/heads/mine && echo PUSHED
 grep -rl "gh""s_" ../.. && echo FOUND
@@ -130,7 +134,7 @@ func (r *appRig) mustHideSecrets() {
 
 // Ensure that a kill after GitHub has heard of a run makes no second check run.
 func TestAKilledDocketMakesNoSecondCheckRun(t *testing.T) {
-	r := newAppRig(t)
+	r := newAppRig(t, nil)
 	r.arm(pointAfterSend, 1)
 	commit := r.repo.commit("refs/heads/main")
 	r.deliver("push", r.repo.push("refs/heads/main", "", commit))
@@ -142,4 +146,18 @@ func TestAKilledDocketMakesNoSecondCheckRun(t *testing.T) {
 		list := r.hub.CheckRuns(commit)
 		return len(list) == 1 && list[0].Status == "completed"
 	})
+}
+
+// Ensure that a mistake in the pipeline file is shown at its line.
+func TestAMistakeInThePipelineFileIsShownOnGitHub(t *testing.T) {
+	r := newAppRig(t, func(project obj) {
+		delete(project, "steps")
+		project["pipeline"] = "name" // which says "commit 1 of acme/api"
+	})
+	commit := r.repo.commit("refs/heads/main")
+	r.deliver("push", r.repo.push("refs/heads/main", "", commit))
+	c := r.waitCheck(commit, "failure", 1)
+	if len(c.Annotations) != 1 || c.Annotations[0].GetPath() != "name" || c.Annotations[0].GetStartLine() != 1 {
+		t.Errorf("%+v", c)
+	}
 }

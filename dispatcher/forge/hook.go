@@ -158,7 +158,7 @@ func (f *Forge) Deliveries(ctx context.Context, integration string, hook Hook, s
 	opts := &github.ListCursorOptions{PerPage: perPage}
 	for {
 		var part []*github.HookDelivery
-		resp, err := f.atHook(ctx, in, hook, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
+		resp, err := f.atHook(ctx, in, hook, Hooks, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
 			if hook.App {
 				part, r, err = c.Apps.ListHookDeliveries(ctx, opts)
 			} else {
@@ -197,7 +197,7 @@ func (f *Forge) Redeliver(ctx context.Context, integration string, hook Hook, id
 	if err != nil {
 		return err
 	}
-	resp, err := f.atHook(ctx, in, hook, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
+	resp, err := f.atHook(ctx, in, hook, Again, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
 		if hook.App {
 			_, r, err = c.Apps.RedeliverHookDelivery(ctx, id)
 		} else {
@@ -224,7 +224,7 @@ func (f *Forge) judgeHook(in *ci.Integration, doing string, resp *github.Respons
 }
 
 // atHook makes a call as who may see the webhook.
-func (f *Forge) atHook(ctx context.Context, in *ci.Integration, hook Hook, call func(ctx context.Context, c *github.Client, owner, name string) (*github.Response, error)) (*github.Response, error) {
+func (f *Forge) atHook(ctx context.Context, in *ci.Integration, hook Hook, need Need, call func(ctx context.Context, c *github.Client, owner, name string) (*github.Response, error)) (*github.Response, error) {
 	if hook.App {
 		if in.App == nil {
 			return nil, ci.Errorf(ci.CodeInvalid, "the integration %s has no App any more", in.Name)
@@ -235,7 +235,7 @@ func (f *Forge) atHook(ctx context.Context, in *ci.Integration, hook Hook, call 
 	if err != nil {
 		return nil, err
 	}
-	a := Access{Integration: in.Name, Repository: hook.Repository, Need: Hooks}
+	a := Access{Integration: in.Name, Repository: hook.Repository, Need: need}
 	return f.Do(ctx, a, func(ctx context.Context, c *github.Client) (*github.Response, error) {
 		return call(ctx, c, owner, name)
 	})

@@ -79,6 +79,25 @@ func TestTheHookWithDocketsAddressIsFound(t *testing.T) {
 	}
 }
 
+// Ensure that no more is asked for than each call needs: with a permission to
+// read, reading goes on.
+func TestAHookIsReadWithThePermissionToRead(t *testing.T) {
+	r, to := newRig(t), newTarget(t)
+	r.hub.Permit(forgetest.Installation, map[string]string{"repository_hooks": "read"})
+	id := r.hub.AddHook(forgetest.Hook{Repository: "acme/api", URL: address, Target: to.URL})
+	hook, err := r.Hook(t.Context(), r.project(), "https://ci.example.org")
+	if err != nil || hook.ID != id {
+		t.Fatalf("%+v, %v", hook, err)
+	}
+	a := r.hub.Deliver(id, "push", []byte(`{}`))
+	if list, err := r.Deliveries(t.Context(), "github", hook, time.Time{}, 0); err != nil || len(list) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if err := r.Redeliver(t.Context(), "github", hook, a.ID); err == nil {
+		t.Error("delivered again without the permission")
+	}
+}
+
 func TestDeliveriesAreListedNewestFirst(t *testing.T) {
 	for name, app := range map[string]bool{"the App's": true, "a repository's": false} {
 		t.Run(name, func(t *testing.T) {

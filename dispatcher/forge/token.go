@@ -18,7 +18,8 @@ const (
 	Checks               // write check runs
 	Contents             // read the repository: clone it
 	Heads                // read branches, tags and pull requests
-	Hooks                // read the repository's webhooks and deliver again
+	Hooks                // read the repository's webhooks and their deliveries
+	Again                // have one of them delivered again
 )
 
 // permissions are what a token of an installation is asked for: nothing that
@@ -36,6 +37,8 @@ func (n Need) permissions() *github.InstallationPermissions {
 	case Heads:
 		p.Contents, p.PullRequests = read, read
 	case Hooks:
+		p.RepositoryHooks = read
+	case Again:
 		p.RepositoryHooks = write
 	}
 	return p
