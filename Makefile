@@ -6,7 +6,7 @@ BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint torture torture-short browser bench bench-slow-disk clean
+.PHONY: help run build test setup-test check unit fuzz lint torture torture-short upgrade-test browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -58,6 +58,11 @@ torture: build
 
 torture-short: build
 	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture' ./cmd/docket
+
+# Upgrades and restarts while deliveries come in: none may be refused or lost.
+UPGRADES ?= 500
+upgrade-test:
+	DOCKET_UPGRADES=$(UPGRADES) $(GO) test -count 1 -v -timeout 60m -run '^TestUpgradesUnderLoad$$|^TestRestartsUnderActivation$$' ./cmd/docket
 
 # The pages, in a real browser before the real server.
 browser: $(BUILD)/axe.min.js

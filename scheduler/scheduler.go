@@ -162,31 +162,32 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 		wait = DefaultScan
 	}
 	slot, err := s.runSchedules(ctx)
-	s.report("schedule", err)
+	s.report(ctx, "schedule", err)
 	if !slot.IsZero() {
 		wait = min(wait, max(slot.Sub(s.Now()), time.Millisecond))
 	}
-	s.report("supersede", s.supersede(ctx))
-	s.report("cancel", s.stopRequested())
+	s.report(ctx, "supersede", s.supersede(ctx))
+	s.report(ctx, "cancel", s.stopRequested())
 	sooner := func(next time.Time) {
 		if !next.IsZero() {
 			wait = min(wait, max(next.Sub(s.Now()), time.Millisecond))
 		}
 	}
 	next, err := s.prepare(work)
-	s.report("prepare", err)
+	s.report(ctx, "prepare", err)
 	sooner(next)
 	next, err = s.lapse(ctx)
-	s.report("lapse", err)
+	s.report(ctx, "lapse", err)
 	sooner(next)
-	s.report("claim", s.claim(ctx, work))
-	s.report("retention", s.prune(ctx))
+	s.report(ctx, "claim", s.claim(ctx, work))
+	s.report(ctx, "retention", s.prune(ctx))
 	s.lastScan.Store(s.Now().UnixMilli())
 	return wait
 }
 
-func (s *Scheduler) report(what string, err error) {
-	if err != nil {
+// report logs a fault; what the end of the scheduler cut short is none.
+func (s *Scheduler) report(ctx context.Context, what string, err error) {
+	if err != nil && ctx.Err() == nil {
 		s.Log.Error("scan failed, and is repeated", "part", what, "error", err)
 	}
 }

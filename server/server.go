@@ -216,11 +216,10 @@ const (
 )
 
 // NewHTTPServer returns a server for h with docket's time-outs. Its Shutdown
-// also ends the log streams that it carries, which would else go on.
+// also ends the streams that it carries, which would else go on.
 func NewHTTPServer(h http.Handler) *http.Server {
-	quit := make(chan struct{})
-	var once sync.Once
-	base := context.WithValue(context.Background(), quitKey{}, quit)
+	q := &quit{c: make(chan struct{})}
+	base := context.WithValue(context.Background(), quitKey{}, q)
 	srv := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: headerTimeout,
@@ -230,15 +229,33 @@ func NewHTTPServer(h http.Handler) *http.Server {
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },
 	}
-	srv.RegisterOnShutdown(func() { once.Do(func() { close(quit) }) })
+	srv.RegisterOnShutdown(q.now)
 	return srv
+}
+
+// EndStreams ends the streams that a server from NewHTTPServer carries, and
+// those to come, while it goes on with everything else.
+func EndStreams(srv *http.Server) {
+	if q, ok := srv.BaseContext(nil).Value(quitKey{}).(*quit); ok {
+		q.now()
+	}
 }
 
 type quitKey struct{}
 
-// quitting returns a channel that is closed when the listener shuts down. It
+// quit tells the streams of a server to end.
+type quit struct {
+	once sync.Once
+	c    chan struct{}
+}
+
+func (q *quit) now() { q.once.Do(func() { close(q.c) }) }
+
+// quitting returns a channel that is closed when the streams are to end. It
 // is nil, and so never ready, for a listener that NewHTTPServer did not make.
 func quitting(ctx context.Context) <-chan struct{} {
-	c, _ := ctx.Value(quitKey{}).(chan struct{})
-	return c
+	if q, ok := ctx.Value(quitKey{}).(*quit); ok {
+		return q.c
+	}
+	return nil
 }

@@ -150,7 +150,7 @@ func (l *loader) listen(o *object) (list []ci.Listen) {
 	if _, isList := l.resolve(o.field("listen")).(*ast.SequenceNode); isList && len(nodes) == 0 {
 		o.at("listen", "listen has no address in its list; add one, or remove the key to listen on %s", defaultAddress)
 	}
-	addresses := newNamed("address")
+	addresses, sockets := newNamed("address"), newNamed("socket")
 	for _, n := range nodes {
 		lo := l.object(n, sectionListen, "an entry of listen")
 		if lo == nil || !lo.need("address", defaultAddress) {
@@ -162,12 +162,30 @@ func (l *loader) listen(o *object) (list []ci.Listen) {
 		} else if !strings.HasSuffix(one.Address, ":0") { // any free port, as often as one likes
 			addresses.once(l.reader, lo.field("address"), one.Address)
 		}
+		if lo.has("socket") {
+			one.Socket = l.socketName(lo, sockets)
+		}
 		if lo.has("serve") {
 			one.Serve = l.words(lo, "serve")
 		}
 		list = append(list, one)
 	}
 	return list
+}
+
+// socketName reads the name of a socket that the service manager passes.
+func (l *loader) socketName(o *object, names *named) string {
+	name := o.text("socket")
+	if name == "" {
+		o.emptyText("socket")
+		return ""
+	}
+	if hasControl(name) || strings.Contains(name, ":") || len(name) > 255 {
+		o.at("socket", "listen: no socket can be named %q; give its FileDescriptorName=, at most 255 characters without a colon", name)
+		return ""
+	}
+	names.once(l.reader, o.field("socket"), name)
+	return name
 }
 
 // words reads a list of a key's words, each once, at least one.

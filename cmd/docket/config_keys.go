@@ -130,6 +130,7 @@ func configKeys() map[section]mapping {
 		}},
 		sectionListen: {about: "One address", keys: []key{
 			{name: "address", required: true, about: "HOST:PORT, as in 127.0.0.1:8080."},
+			{name: "socket", pattern: `^[^:\x00-\x1f\x7f]{1,255}$`, about: "The FileDescriptorName= of the service manager's socket to take; the one with the address if left out."},
 			{name: "serve", shape: isWords, words: []string{"hooks", "api", "ui"}, about: "What is reached there; everything if left out. The internet needs hooks alone."},
 		}},
 		sectionLimits: {about: "Bounds", keys: []key{

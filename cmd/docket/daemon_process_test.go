@@ -48,6 +48,10 @@ type daemon struct {
 	starts    int
 	addresses []string // host:port of the listeners, in order
 
+	program string     // in place of the test binary; see copyProgram
+	sockets []*os.File // passed as the service manager does
+	environ []string   // beyond the usual
+
 	troubled bool // faults in the log are what the test is about
 }
 
@@ -184,6 +188,9 @@ func (d *daemon) command(args ...string) *exec.Cmd {
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	if d.program != "" {
+		exe = d.program
+	}
 	cmd := exec.Command(exe, args...)
 	cmd.Dir = d.dir
 	cmd.Env = []string{controlEnv + "=" + d.control, "PATH=" + os.Getenv("PATH"), "HOME=" + d.dir, "TMPDIR=" + d.dir}
@@ -201,6 +208,10 @@ func (d *daemon) launch() {
 	}
 	defer out.Close()
 	d.cmd = d.command("serve", "-c", d.configPath())
+	if len(d.sockets) > 0 {
+		d.passSockets()
+	}
+	d.cmd.Env = append(d.cmd.Env, d.environ...)
 	d.cmd.Stdout, d.cmd.Stderr = out, out
 	if err := d.cmd.Start(); err != nil {
 		d.t.Fatal(err)

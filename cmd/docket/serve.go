@@ -47,9 +47,15 @@ func newServe(a *app) *cobra.Command {
 they ask for, and tell the provider and others how it went.
 
 SIGTERM or SIGINT ends it: nothing new is started, running steps get shutdown_grace to
-end by themselves, and what still runs then is recorded as interrupted. A second signal
-does not wait. SIGHUP reads the configuration again; a broken one is refused and the old
-one stays in force. Listeners and data_dir are only read at the start.
+end by themselves, and what still runs then is recorded as interrupted; until then
+deliveries are taken. A second signal does not wait. SIGHUP reads the configuration again;
+a broken one is refused and the old one stays in force. Listeners and data_dir are only
+read at the start.
+
+SIGUSR2 makes the process the docket that now lies where it was started from, or the same
+one with new listeners, and refuses nobody: the new one first tries itself out, steps end
+as at SIGTERM, and who connects meanwhile waits. Under systemd docket takes the sockets of
+docket.socket, so that a restart refuses nobody either.
 
 With --demo no configuration is needed: docket makes a temporary data directory, a local
 git repository and one project, delivers a signed push to itself, and prints where to look.`,
@@ -60,14 +66,7 @@ git repository and one project, delivers a signed push to itself, and prints whe
 			if demo {
 				return a.serveDemo(cmd.Context())
 			}
-			cfg, path, err := a.load()
-			if err != nil {
-				return err
-			}
-			log := slog.New(slog.NewTextHandler(a.err, nil))
-			return a.serve(cmd.Context(), &appliance{
-				log: log, config: cfg, reload: func() (*ci.Config, error) { return Load(path, a.getenv) },
-			})
+			return a.serveUpgradable(cmd.Context())
 		},
 	}
 	cmd.Flags().BoolVar(&demo, "demo", false, "show what docket does, without a configuration")
@@ -82,16 +81,26 @@ type appliance struct {
 	reload func() (*ci.Config, error)                          // reads it again
 	ready  func(ctx context.Context, addresses []string) error // called once it listens; nil: nothing
 
+	program string  // what SIGUSR2 starts; "": it is refused
+	given   sockets // at the start
+	kept    sockets // for the next program
+
 	current atomic.Pointer[ci.Config]
 	store   *store.Store
 	forge   *forge.Forge
 	sched   *scheduler.Scheduler
 	server  *server.Server
+
+	began    time.Time
+	stopping atomic.Bool // it starts nothing more
 }
 
 // serve runs the appliance until ctx ends. It is shut down in the order
-// listeners, scheduler, dispatcher, store.
+// scheduler, listeners, dispatcher, store: while running steps end, deliveries
+// are taken.
 func (a *app) serve(ctx context.Context, d *appliance) (err error) {
+	d.began = time.Now()
+	d.stopping.Store(false)
 	d.current.Store(d.config)
 	a.collectLessOften()
 	if err := os.MkdirAll(d.config.DataDir, 0o700); err != nil {
@@ -163,6 +172,10 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 		}
 		return err
 	}
+	stopHUP := d.rereadOnHUP()
+	defer stopHUP()
+	upgrade, stopUpgrade := d.upgradeOnSignal(ctx, listeners)
+	defer stopUpgrade()
 	var sched, send errgroup.Group
 	sched.Go(func() error { return fail("scheduler", d.sched.Run(schedCtx)) })
 	send.Go(func() error { return fail("dispatcher", sender.Run(sendCtx)) })
@@ -170,28 +183,33 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	for _, l := range listeners {
 		serving.Go(l.serve)
 	}
-	stopHUP := d.rereadOnHUP()
-	defer stopHUP()
 	d.sayPauses()
 	for _, l := range listeners {
 		d.log.Info("listening", "address", l.address, "serves", l.what)
 	}
+	d.given.close()
+	stopWatchdog := d.watchdog()
+	defer stopWatchdog()
+	d.notify(notifyReady)
 	if d.ready != nil {
 		if err := d.ready(ctx, addresses(listeners)); err != nil {
 			d.log.Error("start", "error", err)
 		}
 	}
+	what, told := "shutting down", d.notifyStopping
 	select {
 	case <-ctx.Done():
 	case <-end:
+	case <-upgrade:
+		what, told = "making way for the new program", notifyReloading
 	}
-	d.log.Info("shutting down")
-	for _, l := range listeners {
-		l.shutDown(d.log)
-	}
-	err := serving.Wait()
+	d.log.Info(what)
+	d.notify(told())
+	d.stopping.Store(true)
 	stopSched()
-	err = errors.Join(err, sched.Wait())
+	err := sched.Wait()
+	shutDown(listeners, d.log)
+	err = errors.Join(err, serving.Wait())
 	stopSend()
 	err = errors.Join(err, send.Wait())
 	d.log.Info("shut down")
@@ -215,9 +233,11 @@ func (d *appliance) sayPauses() {
 func (d *appliance) notReady() []string {
 	cfg := d.current.Load()
 	var reasons []string
-	if last := d.sched.LastScan(); last.IsZero() {
+	if last := d.sched.LastScan(); d.stopping.Load() {
+		reasons = append(reasons, "docket is shutting down: it takes deliveries and starts no runs")
+	} else if last.IsZero() {
 		reasons = append(reasons, "the scheduler has not finished its first scan yet: it is settling what an earlier stop left behind")
-	} else if age := time.Since(last); age > 4*max(cfg.ScanInterval, scheduler.DefaultScan) {
+	} else if age := time.Since(last); age > d.longestScan() {
 		reasons = append(reasons, fmt.Sprintf("the scheduler's last scan is %s old; the log says what keeps it", age.Round(time.Second)))
 	}
 	if d.sched.LowSpace() {
@@ -227,6 +247,11 @@ func (d *appliance) notReady() []string {
 		reasons = append(reasons, reason)
 	}
 	return reasons
+}
+
+// longestScan is how old the last scan may be where all is well.
+func (d *appliance) longestScan() time.Duration {
+	return 4 * max(d.current.Load().ScanInterval, scheduler.DefaultScan)
 }
 
 // leastSpace is what must be free for docket to be ready, in bytes: with less,

@@ -1,35 +1,19 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"docket/server"
+	"docket/store/ci"
 )
 
 // socketFile is the admin socket's name in the data directory.
 const socketFile = "admin.sock"
-
-// httpGrace is how long a request under way may take to end at a shutdown.
-const httpGrace = 10 * time.Second
-
-// listener is one address and the server behind it.
-type listener struct {
-	address string
-	what    string
-	tcp     bool
-	ln      net.Listener
-	http    *http.Server
-}
 
 // listen opens every configured address and the admin socket, or none.
 func listen(d *appliance) (list []*listener, err error) {
@@ -41,27 +25,42 @@ func listen(d *appliance) (list []*listener, err error) {
 		}
 	}()
 	for _, c := range d.config.Listen {
-		ln, err := net.Listen("tcp", c.Address)
+		ln, err := d.given.take(c)
+		if err == nil && ln == nil {
+			ln, err = listenTCP(c.Address)
+		}
 		if err != nil {
-			return list, fmt.Errorf("the address %s cannot be listened on; stop what uses it, or mend `listen` in the configuration: %w", c.Address, err)
+			return list, err
 		}
 		what := "everything"
 		if len(c.Serve) > 0 {
 			what = strings.Join(c.Serve, ", ")
 		}
-		list = append(list, &listener{
-			address: ln.Addr().String(), what: what, tcp: true, ln: ln,
-			http: server.NewHTTPServer(d.server.Handler(c.Serve...)),
-		})
+		list = append(list, newListener(c.Address, ln.Addr().String(), what, ln, d.server.Handler(c.Serve...)))
 	}
-	ln, err := listenSocket(filepath.Join(d.config.DataDir, socketFile))
+	if err := d.given.stray(); err != nil {
+		return list, err
+	}
+	path := filepath.Join(d.config.DataDir, socketFile)
+	ln, err := d.given.take(ci.Listen{Address: handedAdmin})
+	if ul, ok := ln.(*net.UnixListener); ok {
+		ul.SetUnlinkOnClose(false)
+	}
+	if err == nil && ln == nil {
+		ln, err = listenSocket(path)
+	}
 	if err != nil {
 		return list, err
 	}
-	return append(list, &listener{
-		address: filepath.Join(d.config.DataDir, socketFile), what: "the command line", ln: ln,
-		http: server.NewHTTPServer(d.server.AdminHandler()),
-	}), nil
+	return append(list, newListener(handedAdmin, path, "the command line", ln, d.server.AdminHandler())), nil
+}
+
+func listenTCP(address string) (net.Listener, error) {
+	ln, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("the address %s cannot be listened on; stop what uses it, or mend `listen` in the configuration: %w", address, err)
+	}
+	return ln, nil
 }
 
 // listenSocket makes the admin socket, for its owner alone. One that an
@@ -90,29 +89,11 @@ func listenSocket(path string) (net.Listener, error) {
 	return ln, nil
 }
 
-// serve answers until the listener is shut down.
-func (l *listener) serve() error {
-	if err := l.http.Serve(l.ln); err != nil && !errors.Is(err, http.ErrServerClosed) {
-		return fmt.Errorf("listener %s: %w", l.address, err)
-	}
-	return nil
-}
-
-// shutDown lets requests under way end, for a while.
-func (l *listener) shutDown(log *slog.Logger) {
-	ctx, cancel := context.WithTimeout(context.Background(), httpGrace)
-	defer cancel()
-	if err := l.http.Shutdown(ctx); err != nil {
-		log.Warn("requests under way were cut off", "address", l.address, "error", err)
-		l.http.Close()
-	}
-}
-
 // addresses returns the TCP addresses.
 func addresses(list []*listener) []string {
 	var tcp []string
 	for _, l := range list {
-		if l.tcp {
+		if l.name != handedAdmin {
 			tcp = append(tcp, l.address)
 		}
 	}

@@ -28,7 +28,7 @@ func (d *appliance) reread() error {
 	}{
 		{"data_dir", cfg.DataDir != old.DataDir},
 		{"listen", !slices.EqualFunc(cfg.Listen, old.Listen, func(a, b ci.Listen) bool {
-			return a.Address == b.Address && slices.Equal(a.Serve, b.Serve)
+			return a.Address == b.Address && a.Socket == b.Socket && slices.Equal(a.Serve, b.Serve)
 		})},
 	} {
 		if fixed.changed {
@@ -50,7 +50,10 @@ func (d *appliance) rereadOnHUP() (stop func()) {
 		for {
 			select {
 			case <-hup:
-				if err := d.reread(); err != nil {
+				d.notify(notifyReloading())
+				err := d.reread()
+				d.notify(notifyReady)
+				if err != nil {
 					d.log.Error("configuration refused; the old one stays in force", "error", err)
 					continue
 				}

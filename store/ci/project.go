@@ -69,6 +69,7 @@ type Config struct {
 // Listen is one address and what may be reached there.
 type Listen struct {
 	Address string
+	Socket  string   // the name of the service manager's socket to take; "": the one with the address
 	Serve   []string // empty: everything; else of "hooks", "api", "ui"
 }
 
