@@ -101,9 +101,6 @@ func (a *app) rehearse(h *handover) error {
 	if err := h.fits(cfg); err != nil {
 		return err
 	}
-	if _, err := newRunner(cfg.DataDir); err != nil {
-		return err
-	}
 	if h.Open {
 		s, err := store.Open(filepath.Join(cfg.DataDir, storeFile), store.Options{})
 		if err == nil {
