@@ -14,3 +14,6 @@ func (s *Scheduler) CompareNow(ctx context.Context, integration string) ci.Recov
 
 // Redeliveries is redeliveries.
 const Redeliveries = redeliveries
+
+// Decide decides once on all superseding.
+func (s *Scheduler) Decide(ctx context.Context) error { return s.supersede(ctx) }

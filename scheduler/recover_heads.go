@@ -84,12 +84,19 @@ func (c *comparison) compareProject(ctx context.Context, p *ci.Project) error {
 	if id := c.bound(p); id != 0 && repo.ID != id {
 		return ci.Errorf(ci.CodeForbidden, "%s is the repository with id %d, and the project is bound to id %d; `docket projects repin %s` accepts the new one", now.Repository, repo.ID, id, p.Name)
 	}
+	mark, err := c.Store.Mark()
+	if err != nil {
+		return err
+	}
 	list, err := c.Provider.Heads(ctx, now)
 	if err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(list, func(h ci.Head) bool { return !ci.ValidRef(h.Ref) || !ci.IsCommit(h.Commit) })
 	c.rec.Last.Heads += len(list)
+	if _, err := c.Store.SeeHeads(ctx, p.Name, mark, list); err != nil {
+		return err
+	}
 
 	base, ok, err := c.Store.HeadsBase(p.Name)
 	if err != nil {

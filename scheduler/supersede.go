@@ -16,14 +16,17 @@ func (s *Scheduler) supersede(ctx context.Context) error {
 			return err
 		}
 		for _, sc := range scopes {
-			if err := s.Store.Supersede(ctx, sc, s.verdicts(sc)); err != nil {
+			verdicts, restore := s.verdicts(sc)
+			if err := s.Store.Supersede(ctx, sc, verdicts, restore...); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-func (s *Scheduler) verdicts(sc store.Scope) []store.Supersession {
+// verdicts decides which runs of a scope give way, and which one is to be made
+// anew.
+func (s *Scheduler) verdicts(sc store.Scope) (list []store.Supersession, restore []string) {
 	policy := ci.SupersedePending
 	if p := s.Config().Project(sc.Project); p != nil {
 		policy = p.Supersede
@@ -35,13 +38,16 @@ func (s *Scheduler) verdicts(sc store.Scope) []store.Supersession {
 			Event: m.Run.Internal.Scope != "", Fork: m.Run.Fork && !m.Run.Internal.Approved,
 			Undecided: m.Run.Undecided(), Bridge: m.Run.ID == "",
 		}
+		runs[i].SupersededBy = m.Run.SupersededBy
 		if c := m.Run.CancelRequested; c != nil && c.Into == ci.Superseded {
-			runs[i].State = ci.Superseded // it is being stopped
+			runs[i].State, runs[i].SupersededBy = ci.Superseded, c.ByRun // it is being stopped
 		}
 	}
-	var list []store.Supersession
 	for _, v := range pipeline.Supersede(policy, runs) {
 		list = append(list, store.Supersession{Run: v.Run, By: v.By, Reason: v.Reason})
 	}
-	return list
+	if run := pipeline.Restore(policy, runs); run != "" {
+		restore = append(restore, run)
+	}
+	return list, restore
 }

@@ -108,5 +108,11 @@ func TestSupersede_WhoGivesWayTakesNoPlace(t *testing.T) {
 	}
 	let()
 	h.waitState(third, ci.Superseded)
-	h.waitState(second, ci.Running)
+	anew := h.waitState("api-4", ci.Running) // and has its run all the same
+	if anew.Source.Commit != commit(3) || anew.Cause.Kind != ci.CauseRerun || anew.Cause.Run != third {
+		t.Errorf("made anew as %+v of %s", anew.Cause, anew.Source.Commit)
+	}
+	if r := h.waitState(second, ci.Superseded); r.SupersededBy != anew.ID {
+		t.Errorf("the second push gave way to %s", r.SupersededBy)
+	}
 }

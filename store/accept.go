@@ -161,7 +161,7 @@ func (t *tx) accept(a *Acceptance, p *acceptance) (out Accepted, err error) {
 	if err := t.noteHeads(a); err != nil {
 		return out, err
 	}
-	return out, t.cancelWaiting(a.Cancels, p.receipt.ID)
+	return out, t.cancelWaiting(a.Cancels, p.receipt.ID, a.Event.Before)
 }
 
 // acceptAgain answers a delivery that is on record.

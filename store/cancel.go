@@ -6,14 +6,24 @@ import (
 	"docket/store/ci"
 )
 
-// cancelWaiting ends the pending runs that an event ends.
-func (t *tx) cancelWaiting(list []ci.Cancel, receipt string) error {
+// cancelWaiting ends the pending runs that an event ends. before is the commit
+// that a deleted branch was at, where it is known.
+func (t *tx) cancelWaiting(list []ci.Cancel, receipt, before string) error {
 	for _, c := range list {
 		moves, err := t.waiting(c)
 		if err != nil {
 			return err
 		}
+		var outlive map[uint64]bool
+		if branch, _ := ci.SplitRef(c.Ref); c.Deleted && branch != "" {
+			if outlive, err = t.noteDeletion(c.Project, branch, before); err != nil {
+				return err
+			}
+		}
 		for _, m := range moves {
+			if outlive[m.seq] {
+				continue
+			}
 			r, err := t.run(ci.RunID(c.Project, m.number))
 			if err != nil {
 				return err
@@ -28,11 +38,6 @@ func (t *tx) cancelWaiting(list []ci.Cancel, receipt string) error {
 				Kind: ci.DecisionCancelled, Run: r.ID, Receipt: receipt, Project: r.Project,
 				By: byDelivery, Reason: c.Reason,
 			}); err != nil {
-				return err
-			}
-		}
-		if branch, _ := ci.SplitRef(c.Ref); c.Deleted && branch != "" {
-			if err := t.noteDeletion(c.Project, branch); err != nil {
 				return err
 			}
 		}
@@ -66,7 +71,7 @@ func (t *tx) allWaiting(project string) (list []placed) {
 		prefix := append([]byte{stateBytes[state]}, projectPrefix(project)...)
 		c := t.bucket(bucketStates).Cursor()
 		for k, v := c.Seek(prefix); len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix); k, v = c.Next() {
-			list = append(list, placed{move{seq: fromBE64(v)}, fromBE64(k[len(prefix):])})
+			list = append(list, placed{move: move{seq: fromBE64(v)}, number: fromBE64(k[len(prefix):])})
 		}
 	}
 	return list

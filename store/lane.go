@@ -174,6 +174,41 @@ func (t *tx) joinLaneLate(r *ci.Run, spec *ci.Spec) error {
 	return t.joinLate(r, spec)
 }
 
+// handOver gives the lane of a run that gave way to the run that it gave way
+// to, if that one shares it though it is older: the commit was pushed again, and
+// it is the older run's result that stands. Where it has ended, its end is told
+// again: the younger one may have been heard in between.
+func (t *tx) handOver(r *ci.Run, spec *ci.Spec) error {
+	name, ok := runLane(r, spec)
+	if !ok || r.SupersededBy == "" {
+		return nil
+	}
+	by, err := t.run(r.SupersededBy)
+	if ci.CodeOf(err) == ci.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	bySpec, err := t.spec(by.Spec)
+	if err != nil {
+		return err
+	}
+	l, err := t.lane(name)
+	if err != nil {
+		return err
+	}
+	if lane, ok := runLane(&by, bySpec); !ok || lane != name || l.run != r.ID {
+		return nil
+	}
+	l.speaker, l.run = by.Internal.Seq, by.ID
+	t.touchLane(l)
+	if by.State.Final() {
+		return t.announceStatus(&by, bySpec)
+	}
+	return nil
+}
+
 // changeLane follows a run that leaves the state Preparing into the lane that
 // it has now, from the one that it had, if any.
 func (t *tx) changeLane(r *ci.Run, spec *ci.Spec, had string, wasIn bool) error {
@@ -209,8 +244,8 @@ func (t *tx) joinLate(r *ci.Run, spec *ci.Spec) error {
 		if err != nil {
 			return err
 		}
-		if other.Internal.Skip {
-			continue
+		if other.Internal.Skip || other.State == ci.Superseded {
+			continue // it has no result
 		}
 		spec, err := t.spec(other.Spec)
 		if err != nil {

@@ -35,11 +35,18 @@ const (
 // moveHeader is how many bytes of an entry come before its commits.
 const moveHeader = 17
 
+// Flags of a move.
+const (
+	moveHead = 1
+	movePast = 2
+)
+
 // move is a refs entry's value.
 type move struct {
 	seq    uint64
 	scope  uint64 // hash of the run's scope; 0: it supersedes nothing
 	head   bool   // it tells where the branch's head is
+	past   bool   // of a life of the branch that ended (see deletion.go)
 	before string
 	after  string
 }
@@ -87,7 +94,10 @@ func encodeMove(m move) []byte {
 	b = binary.BigEndian.AppendUint64(b, m.scope)
 	var flags byte
 	if m.head {
-		flags = 1
+		flags |= moveHead
+	}
+	if m.past {
+		flags |= movePast
 	}
 	return encodeCommits(append(b, flags), m.before, m.after)
 }
@@ -110,7 +120,8 @@ func decodeMove(v []byte) (m move, err error) {
 	if len(v) < moveHeader+2 {
 		return m, errMove
 	}
-	m.seq, m.scope, m.head = fromBE64(v), fromBE64(v[8:]), v[16]&1 != 0
+	m.seq, m.scope, m.head = fromBE64(v), fromBE64(v[8:]), v[16]&moveHead != 0
+	m.past = v[16]&movePast != 0
 	v = v[moveHeader:]
 	for _, field := range []*string{&m.before, &m.after} {
 		if len(v) < 1 || len(v) < 1+int(v[0]) {
@@ -162,21 +173,12 @@ func (t *tx) fileRef(r *ci.Run) error {
 // unfileRef takes a run out of the refs index.
 func (t *tx) unfileRef(r *ci.Run) error { return t.deleteAll(bucketRefs, refKeys(r)) }
 
-// placed is a move and whose it is; number 0: no run's, or a skipped one's
-// (see bridge.go).
+// placed is a move and the number of its run; a bridge (see bridge.go) is no
+// run's, or that of one that was skipped.
 type placed struct {
 	move
 	number uint64
-}
-
-// noteDeletion ends a branch's life: what moved it before has no say in what
-// becomes of a new branch of that name.
-func (t *tx) noteDeletion(project, branch string) error {
-	if err := t.trimIgnored(project, branch, 0); err != nil {
-		return err
-	}
-	key := append(projectPrefix(project), branch...)
-	return t.put(bucketDeletions, key, be64(t.bucket(bucketRuns).Sequence()))
+	bridge bool
 }
 
 // moves returns the newest moves of a ref's present life in order of arrival,
@@ -200,7 +202,7 @@ func (t *tx) eachMove(project string, kind byte, name string, fn func(placed) bo
 	var deleted uint64
 	switch kind {
 	case refBranch, skippedKind(refBranch), refIgnored:
-		deleted = fromBE64(t.get(bucketDeletions, append(projectPrefix(project), name...)))
+		deleted = fromBE64(t.get(bucketDeletions, deletionKey(project, name)))
 	}
 	k, v := last(c, prefix)
 	for looked := 0; len(k) == len(prefix)+8 && bytes.HasPrefix(k, prefix) && looked < maxMoves; looked++ {
@@ -208,7 +210,7 @@ func (t *tx) eachMove(project string, kind byte, name string, fn func(placed) bo
 		if err != nil {
 			return err
 		}
-		if m.seq <= deleted || !fn(placed{m, fromBE64(k[len(prefix):])}) {
+		if m.seq <= deleted || !m.past && !fn(placed{move: m, number: fromBE64(k[len(prefix):])}) {
 			return nil
 		}
 		k, v = c.Prev()
@@ -238,7 +240,7 @@ func (t *tx) alive(project string, kind byte, name string, keep func(move) bool)
 				return nil, err
 			}
 			if keep(m) {
-				list = append(list, placed{m, number})
+				list = append(list, placed{move: m, number: number})
 			}
 		}
 	}
@@ -275,18 +277,38 @@ func (t *tx) head(project, branch string) (h Head, ok bool, err error) {
 	order := ci.Order(pushesOf(project, telling))
 	for i := len(order) - 1; i >= 0; i-- {
 		commit := telling[order[i]].after
-		for _, number := range runs[commit] {
-			key := runKey(project, number)
-			r, err := decodeRun(key, t.get(bucketRuns, key))
-			if err != nil {
-				return h, false, err
-			}
-			if !r.Undecided() {
-				return Head{Branch: branch, Run: r.ID, State: r.State, Commit: commit}, true, nil
-			}
+		if commit == "" {
+			return h, false, nil // it was deleted
+		}
+		r, ok, err := t.speaks(project, runs[commit])
+		if err != nil || ok {
+			return Head{Branch: branch, Run: r.ID, State: r.State, Commit: commit}, ok, err
 		}
 	}
 	return h, false, nil
+}
+
+// speaks returns, of a commit's runs on its branch, newest first, the one whose
+// state is the branch's: the newest that is decided on and did not give way, or
+// else the newest that did.
+func (t *tx) speaks(project string, numbers []uint64) (run ci.Run, ok bool, err error) {
+	for _, number := range numbers {
+		key := runKey(project, number)
+		r, err := decodeRun(key, t.get(bucketRuns, key))
+		if err != nil {
+			return run, false, err
+		}
+		if r.Undecided() {
+			continue
+		}
+		if r.State != ci.Superseded {
+			return r, true, nil
+		}
+		if !ok {
+			run, ok = r, true
+		}
+	}
+	return run, ok, nil
 }
 
 // Head is the newest head of a branch that docket knows, and its newest run.

@@ -121,6 +121,11 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 		return r, err
 	}
 	if r.State.Final() {
+		if r.Source.Branch != "" {
+			if err := t.lookAgain(r.Project, r.Source.Branch, r.Source.Commit); err != nil {
+				return r, err
+			}
+		}
 		return r, t.closeRun(&r, n.spec)
 	}
 	return r, nil
@@ -210,7 +215,10 @@ func (t *tx) moveRun(r *ci.Run, to ci.State, reason string) error {
 	if to.Final() {
 		r.FinishedAt = ci.At(t.now)
 		r.CancelRequested = nil
-		r.Internal.Process, r.Internal.Job = nil, nil
+		r.Internal.Process = nil
+		if to != ci.Superseded { // which may have to be made anew
+			r.Internal.Job = nil
+		}
 		endSteps(r)
 	}
 	if err := t.put(bucketStates, stateKey(to, r.Project, r.Number), stateValue(r)); err != nil {
@@ -226,8 +234,18 @@ func (t *tx) moveRun(r *ci.Run, to ci.State, reason string) error {
 		return err
 	}
 	t.wake(TopicRuns)
+	if from == ci.Running && to == ci.Superseded { // what it was stopped for may be seen otherwise by now
+		if err := t.listScope(r); err != nil {
+			return err
+		}
+	}
 	if outside { // its end is told, and told of what stands for its commit
 		if err := t.joinLaneLate(r, spec); err != nil {
+			return err
+		}
+	}
+	if to == ci.Superseded {
+		if err := t.handOver(r, spec); err != nil {
 			return err
 		}
 	}

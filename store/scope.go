@@ -44,7 +44,7 @@ func (t *tx) markScope(r *ci.Run, policy ci.SupersedePolicy) error {
 		}
 		follows := m.scope == hash && m.after == r.Source.Before
 		state := runState(t.get(bucketRuns, runKey(r.Project, fromBE64(k[len(prefix):]))))
-		if m.scope == hash && follows && state.Final() {
+		if m.scope == hash && follows && state.Final() && state != ci.Superseded {
 			return nil // the one before has ended, and everything older was decided when it came
 		}
 		return t.put(bucketScopes, key, be64(r.Internal.Seq))
@@ -117,7 +117,7 @@ func (t *tx) scope(k, v []byte) (Scope, error) {
 		}
 	}
 	for i, p := range pushesOf(sc.Project, moves) {
-		if moves[i].number == 0 {
+		if moves[i].bridge {
 			sc.Moves = append(sc.Moves, ScopeMove{Push: ci.Push{Before: p.Before, After: p.After}})
 			continue
 		}
@@ -158,8 +158,9 @@ type Supersession struct {
 // Supersede carries out the decisions on a scope and takes it off the list,
 // unless another run has joined it since it was read. What a run has become
 // meanwhile is looked at again: one that has ended, or has entered a deploy
-// step, is left alone. A running one is asked to stop.
-func (s *Store) Supersede(ctx context.Context, sc Scope, list []Supersession) error {
+// step, is left alone. A running one is asked to stop. Runs to be made anew gave
+// way to others before, and are made in the same write (see renew.go).
+func (s *Store) Supersede(ctx context.Context, sc Scope, list []Supersession, renew ...string) error {
 	return s.update(ctx, func(t *tx) error {
 		if v := t.get(bucketScopes, sc.key); v != nil && fromBE64(v) == sc.seq {
 			if err := t.delete(bucketScopes, sc.key); err != nil {
@@ -168,6 +169,11 @@ func (s *Store) Supersede(ctx context.Context, sc Scope, list []Supersession) er
 		}
 		for _, d := range list {
 			if err := t.supersede(d); err != nil {
+				return err
+			}
+		}
+		for _, id := range renew {
+			if err := t.renew(id); err != nil {
 				return err
 			}
 		}

@@ -15,6 +15,8 @@ type Candidate struct {
 	Fork      bool // it is held once it is prepared
 	Undecided bool // a filter may still keep it from running
 	Bridge    bool // no run: it only shows how the others follow
+
+	SupersededBy string // the run that it gave way to, or is being stopped for
 }
 
 // waits reports whether a person has yet to approve the run.
@@ -44,14 +46,7 @@ func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
 	if policy != ci.SupersedePending && policy != ci.SupersedeRunning {
 		return nil
 	}
-	var pushes []ci.Push
-	var at []int // index in runs
-	for i, c := range runs {
-		if c.Event || c.Bridge {
-			pushes, at = append(pushes, c.Push), append(at, i)
-		}
-	}
-	order := ci.Order(pushes)
+	order, at := inOrder(runs)
 	by := make([]int, len(runs))           // 1 + the index of the run that takes the place
 	for k := len(order) - 1; k >= 0; k-- { // those that could take its place are decided before
 		old := at[order[k]]
@@ -69,6 +64,44 @@ func Supersede(policy ci.SupersedePolicy, runs []Candidate) []Verdict {
 		}
 	}
 	return out
+}
+
+// inOrder returns the order, from the oldest to the newest, of the runs that
+// events started; at has their places in runs.
+func inOrder(runs []Candidate) (order, at []int) {
+	var pushes []ci.Push
+	for i, c := range runs {
+		if c.Event || c.Bridge {
+			pushes, at = append(pushes, c.Push), append(at, i)
+		}
+	}
+	return ci.Order(pushes), at
+}
+
+// Restore returns the run of one scope that is to be made anew, "" for none:
+// the newest one, where it gave way to one that is now known to be older.
+// Its ref was not deleted since.
+func Restore(policy ci.SupersedePolicy, runs []Candidate) string {
+	if policy != ci.SupersedePending && policy != ci.SupersedeRunning {
+		return ""
+	}
+	order, at := inOrder(runs)
+	for k := len(order) - 1; k >= 0; k-- {
+		newest := runs[at[order[k]]]
+		switch {
+		case newest.Bridge && newest.After != "":
+			continue // a filter stopped it
+		case newest.Bridge, newest.State != ci.Superseded:
+			return ""
+		}
+		for _, older := range order[:k] {
+			if runs[at[older]].Run == newest.SupersededBy {
+				return newest.Run
+			}
+		}
+		return ""
+	}
+	return ""
 }
 
 // yields reports whether a run may have to give way at all.

@@ -5,7 +5,7 @@ package ci
 type Push struct {
 	Run    string
 	Before string // "" for a new ref or an unknown one
-	After  string
+	After  string // "": the ref was deleted at Before
 }
 
 // Newest returns the index of the push that holds the ref's newest head, and
@@ -16,6 +16,24 @@ func Newest(pushes []Push) int {
 		return -1
 	}
 	return order[len(order)-1]
+}
+
+// Open reports whether the ref was at a commit, for all that pushes tell, when
+// the last of its moves was made: none of them leads away from there.
+func Open(pushes []Push, commit string) bool { return newMoves(pushes).open[commit] > 0 }
+
+// Begins returns where the moves that lead to a commit begin, as far as they are
+// known: "" where the ref was made.
+func Begins(pushes []Push, commit string) string {
+	order := Order(pushes)
+	for k := len(order) - 1; k >= 0; k-- {
+		if p := pushes[order[k]]; p.After == commit && p.After != "" {
+			if commit = p.Before; commit == "" {
+				return ""
+			}
+		}
+	}
+	return commit
 }
 
 // Older reports whether pushes[i] lies before pushes[j]. See Order.
@@ -38,7 +56,8 @@ func Older(pushes []Push, i, j int) bool {
 // Where moves are missing, several ends stay open, and of those the last to
 // arrive is the newest; a ring without an end is cut at the last arrival. A
 // move that came twice (two hooks, a replay) is one move, unless the ref did
-// go back to where it starts.
+// go back to where it starts. A deletion ends the chain that leads to it, and
+// comes before what begins elsewhere.
 func Order(pushes []Push) []int {
 	m := newMoves(pushes)
 	newestFirst := make([]int, 0, len(pushes))
@@ -75,9 +94,11 @@ func newMoves(pushes []Push) *moves {
 	ends := 0
 	count := func(i, by int) {
 		p := pushes[i]
-		ends -= max(0, m.open[p.After])
-		m.open[p.After] += by
-		ends += max(0, m.open[p.After])
+		if p.After != "" {
+			ends -= max(0, m.open[p.After])
+			m.open[p.After] += by
+			ends += max(0, m.open[p.After])
+		}
 		if p.Before != "" {
 			ends -= max(0, m.open[p.Before])
 			m.open[p.Before] -= by
@@ -119,6 +140,11 @@ func (m *moves) last() int {
 	for i := m.top - 1; i >= 0; i-- {
 		if !m.taken[i] && m.copyOf[i] < 0 && m.open[m.pushes[i].After] > 0 {
 			return m.lastVisit(i)
+		}
+	}
+	for i := m.top - 1; i >= 0; i-- { // what is left was deleted, or came back to where it began
+		if p := m.pushes[i]; !m.taken[i] && p.After == "" && (i == m.top-1 || m.leads(m.pushes[m.top-1].After, p.Before)) {
+			return i
 		}
 	}
 	if k := m.copyOf[m.top-1]; k >= 0 {
@@ -179,7 +205,9 @@ func (m *moves) take(i int) []int {
 	}
 	m.taken[i] = true
 	p := m.pushes[i]
-	m.open[p.After]--
+	if p.After != "" {
+		m.open[p.After]--
+	}
 	if p.Before != "" {
 		m.open[p.Before]++
 	}

@@ -15,7 +15,7 @@ import (
 func pushes(s string) []ci.Push {
 	var out []ci.Push
 	for i, m := range strings.Fields(s) {
-		out = append(out, ci.Push{Run: fmt.Sprint(i), Before: strings.Trim(m[:1], "-"), After: m[1:]})
+		out = append(out, ci.Push{Run: fmt.Sprint(i), Before: strings.Trim(m[:1], "-"), After: strings.Trim(m[1:], "-")})
 	}
 	return out
 }
@@ -50,6 +50,14 @@ func TestOrder(t *testing.T) {
 		{"a replay of a branch's beginning", "-a ab -a", []int{0, 2, 1}},
 		{"a replay of the newest push", "xa ab ab", []int{0, 1, 2}},
 		{"a push that moved nothing", "xa aa", []int{0, 1}},
+		{"deleted", "xa ab b-", []int{0, 1, 2}},
+		{"deleted, the deletion first", "b- ab xa", []int{2, 1, 0}},
+		{"deleted and made anew", "xa ab b- -c", []int{0, 1, 2, 3}},
+		{"made anew before its deletion was told", "xa ab -c b-", []int{0, 1, 3, 2}},
+		{"made anew, and its old life last", "-c b- xa ab", []int{2, 3, 1, 0}},
+		{"made anew where it was deleted", "xa a- -a", []int{0, 1, 2}},
+		{"a ring beside a deletion", "c- ab ba", []int{0, 1, 2}},
+		{"deleted after a move that was lost", "xa b-", []int{1, 0}},
 	} {
 		t.Run(tc.what, func(t *testing.T) {
 			p := pushes(tc.moves)
