@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"docket/scheduler"
@@ -59,6 +60,10 @@ func TestPrepare_Paths(t *testing.T) {
 		d.Fork, d.Source.PullRequest = true, pull
 	})
 	gone := request(t, s, "gone", job("main"), at(5, "refs/heads/main", "main", commit(8)))
+	rootless := request(t, s, "rootless", job(""), at(6, "refs/heads/new", "new", ""))
+	if r := h.waitState(rootless, ci.Queued); !strings.HasPrefix(r.Internal.Note, "the project has no default_branch to compare a new branch with, so it counts") {
+		t.Errorf("without a default branch: %+v", r)
+	}
 	if r := h.waitState(on, ci.Queued); r.Internal.Note != `the changed file "docs/a" matches "docs/**" in on.push.paths` || len(r.Steps) != 1 {
 		t.Errorf("what matches: %+v", r)
 	}

@@ -128,7 +128,11 @@ func (s *Scheduler) filterPaths(ctx context.Context, r *ci.Run, cloneURL, commit
 	if r.Source.PullRequest == nil {
 		span.Before = r.Source.Before
 	}
-	files, why, err := s.Runner.Changed(ctx, r.Project, cloneURL, span)
+	var files []string
+	why := "the project has no default_branch to compare a new branch with"
+	if span.Before != "" || job.Base != "" {
+		files, why, err = s.Runner.Changed(ctx, r.Project, cloneURL, span)
+	}
 	switch {
 	case err != nil:
 		return false, "", err

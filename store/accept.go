@@ -285,8 +285,8 @@ func (t *tx) twin(a *Acceptance, p *acceptance) (id, run string, sameBytes bool,
 	for i := range p.runs {
 		r := &p.runs[i].run
 		kind, name, ok := refOf(r)
-		if !ok {
-			continue
+		if job := r.Internal.Job; !ok || r.Source.Commit == "" && (job == nil || job.Object == "") {
+			continue // nothing moved: what the ref points to is looked up
 		}
 		id, run, err = t.recentMove(r, kind, name)
 		if err != nil || id != "" || run != "" {

@@ -269,6 +269,20 @@ func TestAccept_RefusesAReplay(t *testing.T) {
 	}
 }
 
+// Ensure that two events that only name a branch are no twins.
+func TestAccept_WhatNamesNoCommitHasNoTwin(t *testing.T) {
+	s := storetest.MustOpen(t)
+	dispatched := func(a *store.Acceptance) {
+		d := &a.Drafts[0]
+		d.State, d.Job, d.Scope = ci.Preparing, &ci.Job{Resolve: true}, ""
+		d.Cause.Event, d.Source.Commit, d.Source.Before = ci.EventRepositoryDispatch, "", ""
+	}
+	mustAccept(t, s, pushed("d-1", "api", "main", 0, 1, dispatched))
+	if out := mustAccept(t, s, pushed("d-2", "api", "main", 0, 1, dispatched)); out.Receipt.Twin != "" || len(out.Runs) != 1 {
+		t.Fatalf("%+v", out.Receipt)
+	}
+}
+
 // deleted is the deletion of a branch of api.
 func deleted(id, branch string) store.Acceptance {
 	return pushed(id, "api", branch, 0, 0, ignored("branch deleted"), func(a *store.Acceptance) {

@@ -29,7 +29,7 @@ func (t *tx) repeat(list []ci.Rerun) (runs []ci.Run, why string, err error) {
 			switch ci.CodeOf(err) {
 			case "":
 				runs = append(runs, r)
-			case ci.CodeConflict:
+			case ci.CodeConflict, ci.CodeNotFound: // retention may have taken it
 				whys = append(whys, ci.MessageOf(err))
 			default:
 				return nil, "", err

@@ -33,6 +33,27 @@ func TestReceipts(t *testing.T) {
 	}
 }
 
+// Ensure that what a receipt led to and what it would lead to now stand side by
+// side, rule by rule.
+func TestReceiptsExplain(t *testing.T) {
+	w := newWorld(t)
+	api := w.serve("d")
+	api.on("GET /api/v1/receipts/github/-/d1/explain", jsonAnswer(200, `{"receipt": "github/-/d1", "runs": ["api-1"],
+ "then": {"at": "2026-01-02T03:04:05.678Z", "outcome": "accepted", "reason": ""},
+ "now": {"receipt": "github/-/d1", "event": "push", "action": "", "repository": {"id": 7, "full_name": "acme/api"}, "ref": "refs/heads/main", "commit": "6dcb09b",
+  "outcome": "accepted", "reason": "", "projects": [
+   {"project": "api", "matches": false, "reason": "branch \"main\" matches none of on.push.branches [dev]"},
+   {"project": "web", "matches": true, "reason": "branch \"main\" matches on.push", "run": {"state": "queued", "held": false, "context": "docket/web", "ref": "refs/heads/main", "commit": "6dcb09b", "steps": ["test"], "supersede": "pending"}}]}}`))
+	mustContain(t, "the explanation", w.must("receipts", "explain", "github/-/d1"),
+		"then:    accepted\n", "runs:    api-1\n", "\nunder the configuration in force:\n", "outcome:     accepted\n",
+		"\napi: branch \"main\" matches none of on.push.branches [dev]\n",
+		"\nweb: branch \"main\" matches on.push\n  starts a run of refs/heads/main at 6dcb09b, queued\n  its status is docket/web\n  its steps are test\n")
+	mustContain(t, "the JSON", w.must("receipts", "explain", "github/-/d1", "-o", "json"), `"project": "web"`)
+	if r := w.run("receipts", "explain", "d1"); r.code != exitUsage {
+		t.Errorf("an id that is none: %+v", r)
+	}
+}
+
 // Ensure that replay prints the new runs, or why there are none.
 func TestReceiptsReplay(t *testing.T) {
 	w := newWorld(t)
