@@ -52,7 +52,7 @@ func TestExplain(t *testing.T) {
 		"event:       push\n", "repository:  acme/api (id 7)\n", "outcome:     accepted\n",
 		"\napi: branch \"main\" matches \"main\" in on.push.branches, and the changed file \"src/a.go\" matches \"src/**\" in on.push.paths\n",
 		"  starts a run of refs/heads/main at 6dcb09b5b57875f334f61aebed695e2e4193db5e, queued\n", "  its status is docket/api\n", "  its steps are test, ship\n",
-		"  it supersedes older pending runs of api push 7 refs/heads/main\n",
+		"  it supersedes older runs that have not begun, of api push 7 refs/heads/main\n",
 		"\ndocs: the only changed file, \"src/a.go\", does not match on.push.paths [docs/**]\n")
 	var x ci.Explanation
 	if err := json.Unmarshal([]byte(explain("-o", "json", "--delivery", "d/1")), &x); err != nil || x.Receipt != "gh/-/d/1" || len(x.Projects) != 2 || x.Projects[0].Run.Context != "docket/api" || x.Outcome != ci.Accepted {

@@ -212,7 +212,7 @@ func TestExplain(t *testing.T) {
 	want := []string{
 		"starts a run of refs/pull/3/head at " + shaA + ", held until a person approves it: its code is a fork's",
 		"its status is docket/api/pr", "its steps are test, deploy",
-		"it supersedes older running runs of api pull_request 9 #3", "it waits while another run of the group eu runs",
+		"it supersedes older runs, also those that run and do not deploy, of api pull_request 9 #3", "it waits while another run of the group eu runs",
 	}
 	if x.Outcome != ci.Accepted || x.Receipt != "github/5/d" || x.Action != "opened" || len(x.Projects) != 2 || x.Projects[1].Run != nil {
 		t.Errorf("%+v", x)

@@ -113,8 +113,10 @@ func (p *Planned) lines() []string {
 		list = append(list, "no other run takes its place, and it takes nobody's")
 	case p.Supersede == SupersedeNone:
 		list = append(list, "older runs of the same go on: supersede is none")
+	case p.Supersede == SupersedeRunning:
+		list = append(list, "it supersedes older runs, also those that run and do not deploy, of "+p.Scope)
 	default:
-		list = append(list, "it supersedes older "+string(p.Supersede)+" runs of "+p.Scope)
+		list = append(list, "it supersedes older runs that have not begun, of "+p.Scope)
 	}
 	if p.Group != "" {
 		list = append(list, "it waits while another run of the group "+p.Group+" runs")
