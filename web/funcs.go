@@ -129,6 +129,8 @@ func entryWords(kind, event string) string {
 	switch kind {
 	case ci.OutboxGitHubStatus, ci.OutboxGiteaStatus:
 		kind = "commit status"
+	case ci.OutboxGitHubCheck:
+		kind = "check run"
 	case ci.OutboxSlack:
 		kind = "Slack"
 	}

@@ -36,6 +36,18 @@ func TestACredentialGoesToTheIntegrationsOwnHostAlone(t *testing.T) {
 	}
 }
 
+func TestGiteasTokenFetchesFromGitea(t *testing.T) {
+	r := newRig(t)
+	r.useToken("verysecret")
+	r.config.Integrations[0].Provider, r.config.Integrations[0].APIURL = ci.ProviderGitea, "https://gitea.example.org/api/v1/"
+	if _, secret, err := r.Credential(t.Context(), r.project(), "https://gitea.example.org/acme/api.git", ""); secret != "verysecret" || err != nil {
+		t.Errorf("%v", err)
+	}
+	if _, secret, err := r.Credential(t.Context(), r.project(), "https://example.org/acme/api.git", ""); secret != "" || err != nil {
+		t.Errorf("another host: %v", err)
+	}
+}
+
 // Ensure that a clone's token reads one repository, and is made anew where
 // the remote did not take it.
 func TestACloneGetsATokenOfItsOwn(t *testing.T) {
