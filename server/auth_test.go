@@ -125,7 +125,7 @@ func TestEveryPageNeedsItsRole(t *testing.T) {
 		"GET /login": open, "HEAD /login": open, "POST /login": open, "GET /login/link": open, "HEAD /login/link": open, "POST /login/link": open,
 		"POST /logout": open, "POST /logout-everywhere": ci.Viewer,
 		"GET /assets/*": open, "HEAD /assets/*": open,
-		"POST /projects/:project/runs": ci.Operator, "POST /runs/:run/cancel": ci.Operator, "POST /runs/:run/rerun": ci.Operator,
+		"POST /projects/:project/runs": ci.Operator, "POST /projects/:project/heads/start": ci.Operator, "POST /runs/:run/cancel": ci.Operator, "POST /runs/:run/rerun": ci.Operator,
 		"POST /runs/pause": ci.Operator, "POST /runs/resume": ci.Operator, "POST /notifications/pause": ci.Operator, "POST /notifications/resume": ci.Operator,
 		"POST /runs/:run/approve": ci.Operator, "POST /notifications/:entry/retry": ci.Operator, "POST /notifications/:entry/discard": ci.Operator,
 		"POST /deliveries/:integration/:installation/:delivery/replay": ci.Operator,

@@ -18,8 +18,8 @@ func TestLive_StateThenChanges(t *testing.T) {
 	run, w := p.rich() // with a carriage return in a notification's answer
 	b := p.browser().mustLogin("operator")
 	for path, parts := range map[string]string{
-		"/": "banners active projects", "/projects/api": "banners durations runs", "/runs/api-1": "banners head actions chain steps trail",
-		"/deliveries": "banners refusals list", "/notifications": "banners list", "/decisions": "banners list", "/setup": "banners list",
+		"/": "banners active projects", "/projects/api": "banners missed durations runs", "/runs/api-1": "banners head actions chain steps trail",
+		"/deliveries": "banners refusals list", "/notifications": "banners list", "/decisions": "banners list", "/setup": "banners missed list gaps",
 	} {
 		l := b.live(path, "")
 		if l.status != 200 || !strings.HasPrefix(l.header.Get("Content-Type"), "text/event-stream") || l.header.Get("X-Accel-Buffering") != "no" || l.header.Get("Cache-Control") != "no-store" {

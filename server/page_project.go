@@ -94,6 +94,14 @@ func (s *Server) fillProject(v *visit, form *web.RunForm) (web.Page, error) {
 		}
 	} else {
 		p.Integration = project.Integration
+		if p.Missed, err = s.missedHeads(v, name); err != nil {
+			return nil, err
+		}
+		if base, ok, err := s.store.HeadsBase(name); err != nil {
+			return nil, err
+		} else if ok {
+			p.Known = &base
+		}
 		if p.Schedules, err = s.scheduleRows(project, v.now); err != nil {
 			return nil, err
 		}

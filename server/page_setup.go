@@ -31,6 +31,9 @@ func (s *Server) fillSetup(v *visit) (web.Page, error) {
 		}
 		p.Pausable = slices.DeleteFunc(slices.Clone(ci.Works), func(w ci.Work) bool { return paused.Of(w) != nil })
 	}
+	if err := s.fillRecovery(v, cfg, p); err != nil {
+		return nil, err
+	}
 	refusals := s.refusals.last(keptRefusals)
 	for i := range cfg.Integrations {
 		in := &cfg.Integrations[i]
@@ -48,6 +51,9 @@ func (s *Server) fillSetup(v *visit) (web.Page, error) {
 				row.LastRefusal = &last
 				break
 			}
+		}
+		if row.Recovery, err = s.pageRecovery(in); err != nil {
+			return nil, err
 		}
 		p.Integrations = append(p.Integrations, row)
 	}

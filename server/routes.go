@@ -117,6 +117,7 @@ func routes() []route {
 	public("/projects/:project/badge.svg", (*Server).badge)
 	page("", "/projects/:project/runs", ci.Viewer, (*Server).toProject)
 	page(post, "/projects/:project/runs", ci.Operator, (*Server).startByForm)
+	page(post, "/projects/:project/heads/start", ci.Operator, (*Server).startHeadByForm)
 	public("/runs/:run", (*Server).runPage)
 	public("/runs/:run/logs", (*Server).rawLog)
 	page(post, "/runs/:run/cancel", ci.Operator, (*Server).cancelByForm)

@@ -23,6 +23,7 @@ func (*DecisionsPage) Kinds() []string {
 		ci.DecisionApproved, ci.DecisionCancelled, ci.DecisionDiscarded, ci.DecisionHeld, ci.DecisionInterrupted,
 		ci.DecisionPaused, ci.DecisionPinned, ci.DecisionRecovered, ci.DecisionReplayed, ci.DecisionRequeued, ci.DecisionRerun,
 		ci.DecisionResumed, ci.DecisionRetried, ci.DecisionSkipped, ci.DecisionSuperseded, ci.DecisionTimedOut,
+		ci.DecisionUnrecovered,
 	}
 }
 

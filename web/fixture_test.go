@@ -270,6 +270,7 @@ func pages(w texts) map[string]web.Page {
 		DefaultBranch: "main", Heads: heads(w), Next: "/projects/api?cursor=abc", Durations: history(70), Form: form(w),
 		Runs: web.NewRunRows([]ci.Run{run(w, 44, ci.Running), run(w, 43, ci.Failed), run(w, 42, ci.Succeeded), forkRun(w, 41, ci.Cancelled),
 			run(w, 40, ci.Superseded), run(w, 39, ci.Interrupted), run(w, 38, ci.Succeeded)}),
+		Missed: missedHeads(w, operator)[:1], Known: &ci.HeadsBase{At: before(50 * time.Hour), Heads: 31},
 		Schedules: []web.Schedule{
 			{Cron: "30 2 * * 1-5", Timezone: "America/New_York", Branch: w.branch, NextAt: ci.At(now().Add(9 * time.Hour)), Next: "2026-03-05 02:30", LastRun: "api-42"},
 			{Cron: "@yearly", Timezone: "UTC", Branch: "main"},
@@ -314,10 +315,11 @@ func pages(w texts) map[string]web.Page {
 			Entries: []web.EntryRow{{OutboxEntry: dead, Retry: operator, Discard: operator}, {OutboxEntry: entry(w, 1, ci.OutboxPending), Retry: operator, Discard: operator},
 				{OutboxEntry: entry(w, 4, ci.OutboxSent)}, {OutboxEntry: entry(w, 5, ci.OutboxSkipped)}}},
 		"decisions": &web.DecisionsPage{Chrome: chrome("Decisions", web.SectionDecisions), Decisions: decisions(w), Run: "api-41", Newest: "/decisions"},
-		"setup": &web.SetupPage{Chrome: setup, NoPublicURL: true, Pausable: ci.Works, Integrations: []web.SetupIntegration{
+		"setup": &web.SetupPage{Chrome: setup, NoPublicURL: true, Pausable: ci.Works, Missed: missedHeads(w, operator), MoreMissed: 2, Gaps: gaps(), Integrations: []web.SetupIntegration{
 			{Name: "github", Provider: "github", HookURL: "https://ci.example.org/hooks/github", SecretNames: []string{"/etc/docket/github.secret"}, Events: []string{"Pushes", "Pull requests"}, Statuses: true,
-				Projects: []web.SetupProject{{Name: "api", Repository: w.repo, HooksURL: "https://github.com/acme/api/settings/hooks"}, {Name: "tools", Repository: "acme/tools"}}, Last: &receipts[0]},
-			{Name: "forge", Provider: "gitea", HookURL: "https://ci.example.org/hooks/forge", SecretNames: []string{"FORGE_SECRET", "FORGE_SECRET_OLD"}, LastRefusal: &refusals(w)[0]},
+				Projects: []web.SetupProject{{Name: "api", Repository: w.repo, HooksURL: "https://github.com/acme/api/settings/hooks"}, {Name: "tools", Repository: "acme/tools"}}, Last: &receipts[0], Recovery: recovered(w)},
+			{Name: "forge", Provider: "gitea", HookURL: "https://ci.example.org/hooks/forge", SecretNames: []string{"FORGE_SECRET", "FORGE_SECRET_OLD"}, LastRefusal: &refusals(w)[0],
+				Recovery: web.Recovery{Why: "Gitea and Forgejo keep no list of deliveries"}},
 		}},
 		"login": &web.LoginPage{Chrome: web.Chrome{Title: "Sign in"}, Name: w.actor, Next: "/runs/api-42", Error: "Name and password do not go together.", RetryAfter: 12 * time.Second},
 		"link":  &web.LinkPage{Chrome: web.Chrome{Title: "Sign in", Now: now()}, Action: "/login/link", Token: w.input, Name: w.actor, Role: ci.Admin, Expires: ci.At(now().Add(10 * time.Minute))},

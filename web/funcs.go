@@ -119,6 +119,8 @@ func causeWords(kind, event string) string {
 		return strings.ReplaceAll(event, "_", " ")
 	case ci.CauseRequest:
 		return "started by hand"
+	case ci.CauseRecovery:
+		return "head that no delivery told of"
 	case "":
 		return ""
 	}

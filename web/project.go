@@ -38,9 +38,11 @@ type ProjectPage struct {
 
 	Heads     []Head
 	Runs      []RunRow
-	Next      string // path and query of the older page, "" at the end
-	Newest    string // path and query of the first page, "" if this is it
-	Durations []Bar  // the oldest first
+	Next      string        // path and query of the older page, "" at the end
+	Newest    string        // path and query of the first page, "" if this is it
+	Missed    []MissedHead  // heads that no run is known of
+	Known     *ci.HeadsBase // what heads are compared with, nil before the first comparison
+	Durations []Bar         // the oldest first
 	Schedules []Schedule
 	Badge     Badge
 	Form      *RunForm // nil: this person may start nothing
@@ -50,7 +52,9 @@ func (*ProjectPage) template() string { return "project" }
 
 // Parts names the live parts. A page that is not the newest one
 // (Newest != "") is better left without a Stream.
-func (*ProjectPage) Parts() []string { return []string{PartBanners, PartDurations, PartRuns} }
+func (*ProjectPage) Parts() []string {
+	return []string{PartBanners, PartMissed, PartDurations, PartRuns}
+}
 
 // Badge is what to copy into a README.
 type Badge struct {

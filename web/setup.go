@@ -15,6 +15,10 @@ type SetupPage struct {
 	// are guesses from the request.
 	NoPublicURL bool
 	First       *FirstSteps // nil after the first green run
+	// Missed are heads that no run is known of, with how many more there are.
+	Missed     []MissedHead
+	MoreMissed int
+	Gaps       []GapRow // the newest first
 	// Pausable is what this person may pause now.
 	Pausable []ci.Work
 }
@@ -22,7 +26,7 @@ type SetupPage struct {
 func (*SetupPage) template() string { return "setup" }
 
 // Parts names the live parts.
-func (*SetupPage) Parts() []string { return []string{PartBanners, PartList} }
+func (*SetupPage) Parts() []string { return []string{PartBanners, PartMissed, PartList, PartGaps} }
 
 // SetupIntegration is one integration's row of facts.
 type SetupIntegration struct {
@@ -38,6 +42,7 @@ type SetupIntegration struct {
 	Last *ci.Receipt
 	// LastRefusal is the newest refusal, nil for none that is remembered.
 	LastRefusal *Refusal
+	Recovery    Recovery
 }
 
 // SetupProject is a project and the page at the provider where its webhook is added.
@@ -66,6 +71,9 @@ func (s SetupIntegration) ProviderText() string {
 	}
 	return s.Provider
 }
+
+// Of gives rows of a recovery its words.
+func (*SetupPage) Of() Recovery { return Recovery{} }
 
 // CanPause reports whether this person may pause a part now.
 func (p *SetupPage) CanPause(w ci.Work) bool { return slices.Contains(p.Pausable, w) }
