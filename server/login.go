@@ -20,10 +20,9 @@ const (
 
 // loginView is what the page for signing in shows.
 type loginView struct {
-	Name string        // as given before
-	Next string        // where to go then, a local path
-	Err  *ci.Error     // why the last try failed, or nil
-	Wait time.Duration // until the next try counts, where there were too many
+	Name string    // as given before
+	Next string    // where to go then, a local path
+	Err  *ci.Error // why the last try failed, and how long to wait where that is why; or nil
 }
 
 // linkView is what the page shows that asks whether to sign in with a link.
@@ -50,7 +49,7 @@ func (s *Server) login(c echo.Context) error {
 		return err
 	}
 	v := loginView{Name: strings.TrimSpace(form.Get("name")), Next: localPath(form.Get("next"), "/")}
-	v.Wait, err = s.signIn(c, v.Name, form.Get("password"))
+	err = s.signIn(c, v.Name, form.Get("password"))
 	switch ci.CodeOf(err) {
 	case "":
 		return seeOther(c, v.Next)
@@ -62,12 +61,12 @@ func (s *Server) login(c echo.Context) error {
 }
 
 // signIn compares a password and begins a session. CodeUnauthenticated, with
-// one sentence whatever is wrong; CodeTooMany, and how long to wait, after too
-// many that were.
-func (s *Server) signIn(c echo.Context, name, password string) (wait time.Duration, err error) {
+// one sentence whatever is wrong; CodeTooMany, with one that says how long to
+// wait, after too many that were.
+func (s *Server) signIn(c echo.Context, name, password string) error {
 	wrong := ci.Errorf(ci.CodeUnauthenticated, "name or password is wrong")
 	if len(password) > maxPassword {
-		return 0, wrong
+		return wrong
 	}
 	remote := clientAddress(c.Request())
 	attempt, wait := s.door.enter(name, remote, s.now())
@@ -75,12 +74,12 @@ func (s *Server) signIn(c echo.Context, name, password string) (wait time.Durati
 		s.log.Warn("sign-in refused", keyReason, "too many attempts", keyRemote, remote)
 		wait = (wait + time.Second - 1).Truncate(time.Second)
 		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(wait.Seconds())))
-		return wait, ci.Errorf(ci.CodeTooMany, "too many attempts from your address; try again in %s, or use a link from `docket login-link`", wait)
+		return ci.Errorf(ci.CodeTooMany, "too many attempts from your address; try again in %s, or use a link from `docket login-link`", wait)
 	}
 	hash, ok, err := s.checkPassword(c.Request().Context(), name, password)
 	if err != nil {
 		s.door.forget(attempt, s.now())
-		return 0, err
+		return err
 	}
 	if ok {
 		err = s.beginSession(c, name, hash)
@@ -88,14 +87,14 @@ func (s *Server) signIn(c echo.Context, name, password string) (wait time.Durati
 	if !ok || ci.CodeOf(err) == ci.CodeUnauthenticated { // it was changed meanwhile
 		// The name is left out: people type passwords there.
 		s.log.Warn("sign-in refused", keyReason, "name or password is wrong", keyRemote, remote)
-		return 0, wrong
+		return wrong
 	}
 	s.door.forget(attempt, s.now())
 	if err != nil {
-		return 0, err
+		return err
 	}
 	s.log.Info("signed in", keyUser, name, keyRemote, remote)
-	return 0, nil
+	return nil
 }
 
 // checkPassword reports whether a user has a password, and the hash that says

@@ -143,6 +143,9 @@ func redacted(r ci.Run) ci.Run {
 	if r.CancelRequested != nil {
 		r.CancelRequested = &ci.CancelRequest{}
 	}
+	if r.WaitingFor != nil {
+		r.WaitingFor = &ci.Waiting{} // it may be of another project
+	}
 	r.Steps = slices.Clone(r.Steps)
 	for i := range r.Steps {
 		r.Steps[i].Reason = ""

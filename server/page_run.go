@@ -115,7 +115,11 @@ func (s *Server) fillTrail(p *web.RunPage, entries []ci.OutboxEntry) error {
 func (s *Server) waits(r ci.Run) ([]web.Wait, error) {
 	switch {
 	case r.State == ci.Held:
-		return []web.Wait{{Text: "Its code comes from outside, so it waits until someone approves it."}}, nil
+		text := "Its code comes from outside, so it waits until someone approves it."
+		if at := r.Internal.LapsesAt; !at.IsZero() {
+			text = "Its code comes from outside, so it waits until someone approves it, and is cancelled on " + at.UTC().Format("2 January at 15:04 UTC") + " if nobody does."
+		}
+		return []web.Wait{{Text: text}}, nil
 	case r.State == ci.Preparing:
 		text := "docket asks the repository what is to be built."
 		if j := r.Internal.Job; j != nil && j.LastErr != "" {
@@ -135,6 +139,11 @@ func (s *Server) waits(r ci.Run) ([]web.Wait, error) {
 		return nil, err
 	}
 	list := []web.Wait{}
+	if w := r.WaitingFor; w != nil && w.Run == "" {
+		list = append(list, web.Wait{Text: "Of its concurrency group one runs at a time, and another run comes first."})
+	} else if w != nil {
+		list = append(list, web.Wait{Text: "Of the concurrency group " + w.Group + " one runs at a time: run " + w.Run + " comes first.", Href: runPath(w.Run)})
+	}
 	if most > 0 && len(running) >= most {
 		list = append(list, web.Wait{Text: fmt.Sprintf("All places are taken: limits.concurrent_runs is %d.", most), Href: "/"})
 	}

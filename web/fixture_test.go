@@ -321,7 +321,7 @@ func pages(w texts) map[string]web.Page {
 			{Name: "forge", Provider: "gitea", HookURL: "https://ci.example.org/hooks/forge", SecretNames: []string{"FORGE_SECRET", "FORGE_SECRET_OLD"}, LastRefusal: &refusals(w)[0],
 				Recovery: web.Recovery{Why: "Gitea and Forgejo keep no list of deliveries"}},
 		}},
-		"login": &web.LoginPage{Chrome: web.Chrome{Title: "Sign in"}, Name: w.actor, Next: "/runs/api-42", Error: "Name and password do not go together.", RetryAfter: 12 * time.Second},
+		"login": &web.LoginPage{Chrome: web.Chrome{Title: "Sign in"}, Name: w.actor, Next: "/runs/api-42", Error: "too many attempts from your address; try again in 12s, or use a link from `docket login-link`"},
 		"link":  &web.LinkPage{Chrome: web.Chrome{Title: "Sign in", Now: now()}, Action: "/login/link", Token: w.input, Name: w.actor, Role: ci.Admin, Expires: ci.At(now().Add(10 * time.Minute))},
 		"error": &web.ErrorPage{Chrome: chrome("Not found", ""), Status: 404, Message: "There is no run " + w.branch + ".", ExistingRun: "api-42"},
 	}

@@ -1,10 +1,6 @@
 package web
 
-import (
-	"time"
-
-	"docket/store/ci"
-)
+import "docket/store/ci"
 
 // LoginPage is the page at /login. It posts "name", "password" and "next" there.
 type LoginPage struct {
@@ -13,8 +9,6 @@ type LoginPage struct {
 	Next string // path to go to afterwards
 	// Error says why it did not work, in one sentence.
 	Error string
-	// RetryAfter is how long to wait before the next try counts, 0 for now.
-	RetryAfter time.Duration
 }
 
 func (*LoginPage) template() string { return "login" }
@@ -32,11 +26,3 @@ type LinkPage struct {
 }
 
 func (*LinkPage) template() string { return "link" }
-
-// RetryText is how long to wait, "" for not at all.
-func (p *LoginPage) RetryText() string {
-	if p.RetryAfter <= 0 {
-		return ""
-	}
-	return durationText(p.RetryAfter.Round(time.Second))
-}

@@ -66,7 +66,7 @@
      when the connection is lost. */
 
   const live = byId('live-state');
-  let focused = null;
+  let focused = null, held = false;
   let state = document.querySelector('[data-state]')?.dataset.state;
 
   document.addEventListener('htmx:sseOpen', function () {
@@ -96,14 +96,22 @@
       return;
     }
     const at = document.activeElement;
-    focused = at && at !== part && part.contains(at) && at.href ? at.getAttribute('href') : null;
+    held = at && at !== part && part.contains(at);
+    focused = held && at.href ? at.getAttribute('href') : null;
   });
   document.addEventListener('htmx:sseMessage', function (e) {
     const part = e.target;
     if (focused !== null && !part.contains(document.activeElement)) {
       for (const a of part.querySelectorAll('a[href]')) if (a.getAttribute('href') === focused) { a.focus({ preventScroll: true }); break; }
     }
+    if (held && (document.activeElement === document.body || !document.activeElement)) {
+      // What had the focus is gone: what came in its place has it, or else the page's heading.
+      const next = part.querySelector('summary, a[href], button') || document.querySelector('main h1');
+      if (next && next.tagName === 'H1') next.tabIndex = -1;
+      if (next) next.focus({ preventScroll: true });
+    }
     focused = null;
+    held = false;
     const now = part.querySelector('[data-state]')?.dataset.state;
     if (now && now !== state) { state = now; say(now); }
     if (part.id === 'live-steps') steps(part);
