@@ -173,7 +173,7 @@ func (d *drive) pushed(project, branch, before, after string) store.Acceptance {
 	case 1:
 		draft.State, draft.Job = ci.Preparing, &ci.Job{Paths: &ci.Paths{Only: []string{"x"}}, OnSkip: ci.OnSkipReport}
 	case 2:
-		draft.Fork, draft.State, draft.HoldFor = true, ci.Held, time.Hour
+		draft.Fork, draft.State = true, ci.Held
 		draft.Context += "/pr"
 		draft.Scope, draft.Source.Ref = project+" pull_request 9 #1", "refs/pull/1/head"
 		draft.Source.PullRequest = &ci.PullRequest{Number: 1, Base: "main", Head: branch, Fork: true, HeadRepo: ci.Repository{ID: 9, FullName: "you/api"}}
@@ -189,7 +189,7 @@ func (d *drive) draft(project, branch, commit string) ci.Draft {
 		Project: project, Integration: "github", State: ci.Queued, Context: "docket/" + project, Supersede: d.cfg.Project(project).Supersede,
 		Spec:   ci.Spec{Version: 1, CloneURL: "/nowhere", Report: true, Steps: []ci.Step{{Name: "test", Run: "true"}}},
 		Source: ci.Source{Repository: "acme/api", RepositoryID: 7, Ref: "refs/heads/" + branch, Branch: branch, Commit: commit},
-		Group:  []string{"", "one"}[d.rnd.IntN(2)],
+		Group:  []string{"", "one"}[d.rnd.IntN(2)], HoldFor: time.Hour,
 	}
 }
 
