@@ -237,7 +237,7 @@ func (c *comparison) settle(ctx context.Context, l recovery.Listing) (due []ci.M
 	l.Integration, l.Now, l.Every, l.Up, l.Ours = c.in.Name, c.Now(), c.every, c.up, c.ours()
 	l.Again = c.how.byHand
 	l.Floor = c.since
-	if keep := c.cfg.Retention; keep > 0 {
+	if keep := c.cfg.Retention.Runs; keep > 0 {
 		if gone := l.Now.Add(time.Hour - keep); gone.After(l.Floor) {
 			l.Floor = gone
 		}

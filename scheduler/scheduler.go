@@ -45,6 +45,9 @@ type Options struct {
 	Runner Runner
 	Log    *slog.Logger
 	Now    func() time.Time
+	// Elapsed returns the time that has passed, whatever is done to the clock;
+	// default: since New.
+	Elapsed func() time.Duration
 	// Boot names this process of the server: what runs under another name has
 	// lost its process.
 	Boot string
@@ -74,6 +77,7 @@ type Scheduler struct {
 	workers  sync.WaitGroup
 	again    chan struct{} // something of ours ended: look again
 	clock    clockwork     // of the scan alone
+	pruner   pruner        // of the scan alone, but for its sweeps
 	recoverer
 }
 
@@ -85,6 +89,10 @@ func New(o Options) *Scheduler {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	if o.Elapsed == nil {
+		start := time.Now()
+		o.Elapsed = func() time.Duration { return time.Since(start) }
+	}
 	if o.FreeSpace == nil {
 		o.FreeSpace = func() (int64, error) { return freeSpace(o.Config().DataDir) }
 	}
@@ -93,7 +101,7 @@ func New(o Options) *Scheduler {
 	}
 	return &Scheduler{
 		Options: o, carrying: map[string]context.CancelCauseFunc{}, jobs: map[string]bool{},
-		again: make(chan struct{}, 1), recoverer: newRecoverer(),
+		again: make(chan struct{}, 1), pruner: pruner{sweeps: make(chan struct{}, 1)}, recoverer: newRecoverer(),
 	}
 }
 
@@ -161,6 +169,7 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 	if wait <= 0 {
 		wait = DefaultScan
 	}
+	every := wait
 	slot, err := s.runSchedules(ctx)
 	s.report(ctx, "schedule", err)
 	if !slot.IsZero() {
@@ -180,7 +189,7 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 	s.report(ctx, "lapse", err)
 	sooner(next)
 	s.report(ctx, "claim", s.claim(ctx, work))
-	s.report(ctx, "retention", s.prune(ctx))
+	s.report(ctx, "retention", s.prune(ctx, every))
 	s.lastScan.Store(s.Now().UnixMilli())
 	return wait
 }

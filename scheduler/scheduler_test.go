@@ -268,8 +268,10 @@ func TestRetention(t *testing.T) {
 	var mu sync.Mutex
 	ahead := time.Duration(0)
 	h := open(t, s, func(o *scheduler.Options, c *ci.Config) {
-		c.Retention, c.ScanInterval = time.Hour, 10*time.Millisecond
+		c.Retention, c.ScanInterval = ci.Retention{Runs: time.Hour}, 10*time.Millisecond
 		o.Now = func() time.Time { mu.Lock(); defer mu.Unlock(); return time.Now().Add(ahead) }
+		start := time.Now()
+		o.Elapsed = func() time.Duration { mu.Lock(); defer mu.Unlock(); return time.Since(start) + ahead }
 	})
 	h.nextStarted()
 	h.stage.end(first) <- succeeded()

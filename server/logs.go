@@ -42,7 +42,7 @@ func (s *Server) getLogs(c echo.Context) error {
 		strings.HasPrefix(c.Request().Header.Get(echo.HeaderAccept), eventStream) {
 		return s.followLog(c, run.ID, step)
 	}
-	return s.sendLog(c, run.ID, step)
+	return s.sendLog(c, run, step)
 }
 
 // wantedStep reads which step of a run's log a request is for.
@@ -59,10 +59,13 @@ func (s *Server) wantedStep(c echo.Context, run ci.Run) (int, error) {
 }
 
 // sendLog answers with a log as plain text.
-func (s *Server) sendLog(c echo.Context, run string, step int) error {
+func (s *Server) sendLog(c echo.Context, run ci.Run, step int) error {
 	h := c.Response().Header()
+	r, err := s.store.Logs().Open(run.ID, 0)
+	if ci.CodeOf(err) == ci.CodeNotFound && run.State.Final() && !run.StartedAt.IsZero() {
+		return ci.Errorf(ci.CodeNotFound, "the log of run %s is not there any more: retention has removed it, or it is not in the backup that this store is from", run.ID)
+	}
 	h.Set(echo.HeaderContentType, echo.MIMETextPlainCharsetUTF8)
-	r, err := s.store.Logs().Open(run, 0)
 	if ci.CodeOf(err) == ci.CodeNotFound { // the run is there, its log is still empty
 		return c.NoContent(http.StatusOK)
 	}

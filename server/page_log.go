@@ -27,7 +27,7 @@ func (s *Server) rawLog(c echo.Context) error {
 	if _, ok := s.signedIn(c); !ok && step == preparation {
 		return errSignIn() // docket's own part tells more than the steps do
 	}
-	return s.sendLog(c, run.ID, step)
+	return s.sendLog(c, run, step)
 }
 
 // fillLog fills in the lines that the page shows, and returns how far it has

@@ -129,6 +129,9 @@ func (s *Server) judgeStored(id ci.ReceiptID, rec ci.Receipt) (e ci.Event, v pip
 		return e, v, ci.Errorf(ci.CodeConflict, "the integration %q is not configured any more, so its deliveries cannot be judged again", id.Integration)
 	}
 	header, body, err := s.store.ReceiptBody(id)
+	if ci.CodeOf(err) == ci.CodeNotFound {
+		return e, v, ci.Wrap(ci.CodeConflict, err, "%s, so that it cannot be judged again; let the provider redeliver it", ci.MessageOf(err))
+	}
 	if err != nil {
 		return e, v, err
 	}

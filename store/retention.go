@@ -45,22 +45,27 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (p Prune
 // maxPruneLook bounds how many keys one call passes over that have to stay.
 const maxPruneLook = 10_000
 
-// oldest calls fn on a bucket's first keys until fn says stop. fn says which
-// ones to remove; removing waits until the cursor is done.
-func (t *tx) oldest(bucket int, prefix []byte, limit int, fn func(k, v []byte) (remove, stop bool, err error)) (keys [][]byte, err error) {
+// oldest returns the first keys of a bucket whose records ended before a time.
+// fn says when one ended, or that it has to stay. A record from the future was
+// written while the clock was wrong: it is as old as the next one that was not.
+func (t *tx) oldest(bucket int, prefix []byte, before time.Time, limit int, fn func(k, v []byte) (at ci.Time, stays bool, err error)) (keys [][]byte, err error) {
 	c := t.bucket(bucket).Cursor()
 	looked := 0
-	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && len(keys) < limit && looked < maxPruneLook; k, v = c.Next() {
+	var ahead [][]byte // from the future
+	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && len(keys)+len(ahead) < limit && looked < maxPruneLook; k, v = c.Next() {
 		looked++
-		remove, stop, err := fn(k, v)
-		if err != nil {
+		at, stays, err := fn(k, v)
+		switch {
+		case err != nil:
 			return nil, err
-		}
-		if stop {
-			break
-		}
-		if remove {
-			keys = append(keys, bytes.Clone(k))
+		case stays:
+		case at.After(t.now):
+			ahead = append(ahead, bytes.Clone(k))
+		case !at.Before(before):
+			return keys, nil
+		default:
+			keys = append(append(keys, ahead...), bytes.Clone(k))
+			ahead = nil
 		}
 	}
 	return keys, nil
@@ -71,29 +76,25 @@ func (t *tx) pruneRuns(before time.Time, limit int, p *Pruned) error {
 		prefix := projectPrefix(project)
 		newest, _ := last(t.bucket(bucketRuns).Cursor(), prefix)
 		newest = bytes.Clone(newest)
-		var runs []ci.Run
-		_, err := t.oldest(bucketRuns, prefix, limit-len(p.Runs), func(k, v []byte) (bool, bool, error) {
-			if bytes.Equal(k, newest) {
-				return false, true, nil
-			}
-			if !runState(v).Final() {
-				return false, false, nil
+		keys, err := t.oldest(bucketRuns, prefix, before, limit-len(p.Runs), func(k, v []byte) (at ci.Time, stays bool, err error) {
+			if bytes.Equal(k, newest) || !runState(v).Final() {
+				return at, true, nil
 			}
 			r, err := decodeRun(k, v)
-			if err != nil || !r.FinishedAt.Before(before) {
-				return false, err == nil, err
-			}
-			runs = append(runs, r)
-			return true, false, nil
+			return r.FinishedAt, false, err
 		})
 		if err != nil {
 			return err
 		}
-		for i := range runs {
-			if err := t.removeRun(&runs[i]); err != nil {
+		for _, key := range keys {
+			r, err := decodeRun(key, t.get(bucketRuns, key))
+			if err != nil {
 				return err
 			}
-			p.Runs = append(p.Runs, runs[i].ID)
+			if err := t.removeRun(&r); err != nil {
+				return err
+			}
+			p.Runs = append(p.Runs, r.ID)
 		}
 	}
 	return nil
@@ -130,30 +131,34 @@ func (t *tx) removeRun(r *ci.Run) error {
 }
 
 func (t *tx) pruneReceipts(before time.Time, limit int, p *Pruned) error {
-	var list []ci.Receipt
-	keys, err := t.oldest(bucketReceipts, nil, limit, func(_, v []byte) (bool, bool, error) {
+	keys, err := t.oldest(bucketReceipts, nil, before, limit, func(_, v []byte) (ci.Time, bool, error) {
 		r, err := decodeReceipt(v)
-		if err != nil || !r.ReceivedAt.Before(before) {
-			return false, err == nil, err
-		}
-		for _, id := range r.Runs {
-			if _, err := t.run(id); err == nil {
-				return false, false, nil // its run is still there
-			}
-		}
-		list = append(list, r)
-		return true, false, nil
+		return r.ReceivedAt, err == nil && t.anyRun(r.Runs), err
 	})
 	if err != nil {
 		return err
 	}
-	for i, key := range keys {
-		if err := t.removeReceipt(key, &list[i]); err != nil {
+	for _, key := range keys {
+		r, err := decodeReceipt(t.get(bucketReceipts, key))
+		if err != nil {
+			return err
+		}
+		if err := t.removeReceipt(key, &r); err != nil {
 			return err
 		}
 		p.Receipts++
 	}
 	return nil
+}
+
+// anyRun reports whether one of the runs is on record.
+func (t *tx) anyRun(ids []string) bool {
+	for _, id := range ids {
+		if _, err := t.run(id); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 func (t *tx) removeReceipt(key []byte, r *ci.Receipt) error {
@@ -172,23 +177,22 @@ func (t *tx) removeReceipt(key []byte, r *ci.Receipt) error {
 }
 
 func (t *tx) pruneEntries(before time.Time, limit int, p *Pruned) error {
-	var runs []string
-	keys, err := t.oldest(bucketOutbox, nil, limit, func(k, v []byte) (bool, bool, error) {
+	keys, err := t.oldest(bucketOutbox, nil, before, limit, func(k, v []byte) (at ci.Time, stays bool, err error) {
 		if len(v) > 0 && v[0] != outboxLetters[ci.OutboxSent] && v[0] != outboxLetters[ci.OutboxSkipped] {
-			return false, false, nil
+			return at, true, nil
 		}
 		e, err := decodeEntry(fromBE64(k), v)
-		if err != nil || !e.FinishedAt.Before(before) {
-			return false, err == nil, err
-		}
-		runs = append(runs, e.Run)
-		return true, false, nil
+		return e.FinishedAt, false, err
 	})
 	if err != nil {
 		return err
 	}
-	for i, run := range runs {
-		if err := t.unfileEntry(run, fromBE64(keys[i])); err != nil {
+	for _, key := range keys {
+		e, err := t.entryAt(fromBE64(key))
+		if err != nil {
+			return err
+		}
+		if err := t.unfileEntry(e.Run, fromBE64(key)); err != nil {
 			return err
 		}
 	}
@@ -197,21 +201,20 @@ func (t *tx) pruneEntries(before time.Time, limit int, p *Pruned) error {
 }
 
 func (t *tx) pruneDecisions(before time.Time, limit int, p *Pruned) error {
-	var list []ci.Decision
-	keys, err := t.oldest(bucketDecisions, nil, limit, func(_, v []byte) (bool, bool, error) {
+	keys, err := t.oldest(bucketDecisions, nil, before, limit, func(_, v []byte) (ci.Time, bool, error) {
 		d, err := decodeJSON[ci.Decision]("decision", v)
-		if err != nil || !d.At.Before(before) {
-			return false, err == nil, err
-		}
-		list = append(list, d)
-		return true, false, nil
+		return d.At, false, err
 	})
 	if err != nil {
 		return err
 	}
-	for i, d := range list {
+	for _, key := range keys {
+		d, err := decodeJSON[ci.Decision]("decision", t.get(bucketDecisions, key))
+		if err != nil {
+			return err
+		}
 		for _, run := range []string{d.Run, d.OtherRun} {
-			if err := t.delete(bucketRunDecisions, runDecisionKey(run, fromBE64(keys[i]))); err != nil {
+			if err := t.delete(bucketRunDecisions, runDecisionKey(run, fromBE64(key))); err != nil {
 				return err
 			}
 		}

@@ -101,6 +101,7 @@ func (l *loader) config(root ast.Node, cfg *ci.Config) {
 	cfg.Listen = l.listen(o)
 	cfg.Limits = l.limits(o)
 	cfg.Retention = l.retention(o)
+	cfg.Backup = l.backup(o)
 	cfg.ShutdownGrace = o.duration("shutdown_grace")
 	cfg.ScanInterval = o.duration("scan_interval")
 	cfg.AdminToken = l.secret(o, "admin_token", secretHeader)
@@ -209,16 +210,44 @@ func (l *loader) words(o *object, key string) (list []string) {
 	return list
 }
 
-// retention returns how long what has ended is kept; 0 is for ever.
-func (l *loader) retention(o *object) time.Duration {
+// retention returns how long what has ended is kept. What belongs to
+// something else goes with it at the latest.
+func (l *loader) retention(o *object) (r ci.Retention) {
 	if !o.has("retention") {
-		return 0
+		return r
 	}
 	ro := l.object(o.field("retention"), sectionRetention, "retention")
-	if ro == nil || !ro.need("runs", "2160h") {
-		return 0
+	if ro == nil {
+		return r
 	}
-	return ro.duration("runs")
+	r = ci.Retention{Runs: ro.duration("runs"), Bodies: ro.duration("bodies"), Logs: ro.duration("logs")}
+	for key, d := range map[string]time.Duration{"bodies": r.Bodies, "logs": r.Logs} {
+		if r.Runs > 0 && d > r.Runs {
+			ro.at(key, "retention: %s are kept for %s at most, as long as runs are; shorten it, or remove the key", key, shortDuration(r.Runs))
+		}
+	}
+	return r
+}
+
+// backup returns how the store is backed up by itself; nil is not at all.
+func (l *loader) backup(o *object) *ci.Backup {
+	if !o.has("backup") {
+		return nil
+	}
+	bo := l.object(o.field("backup"), sectionBackup, "backup")
+	if bo == nil || !bo.need("dir", "/var/backups/docket") {
+		return nil
+	}
+	dir := bo.text("dir")
+	switch {
+	case dir == "":
+		bo.emptyText("dir")
+		return nil
+	case hasControl(dir):
+		bo.at("dir", "backup: dir holds control characters; correct the path")
+		return nil
+	}
+	return &ci.Backup{Dir: l.path(dir), Every: bo.duration("every"), Keep: int(bo.whole("keep"))}
 }
 
 func (l *loader) limits(o *object) ci.Limits {

@@ -15,6 +15,7 @@ const (
 	sectionListen      section = "listen"
 	sectionLimits      section = "limits"
 	sectionRetention   section = "retention"
+	sectionBackup      section = "backup"
 	sectionIntegration section = "integrations"
 	sectionProject     section = "projects"
 	sectionOn          section = "on"
@@ -122,6 +123,7 @@ func configKeys() map[section]mapping {
 			{name: "listen", shape: isMappings, section: sectionListen, about: "Where docket listens; everything on " + defaultAddress + " if left out."},
 			{name: "limits", shape: isMapping, section: sectionLimits, about: "What is bounded on this machine."},
 			{name: "retention", shape: isMapping, section: sectionRetention, about: "How long what has ended is kept; for ever if left out."},
+			{name: "backup", shape: isMapping, section: sectionBackup, about: "Backups that a running server makes by itself; none if left out."},
 			{name: "shutdown_grace", shape: isDuration, def: "30s", low: int64(time.Millisecond), high: int64(24 * time.Hour), about: "How long running steps may go on after SIGTERM; then they end as interrupted."},
 			{name: "scan_interval", shape: isDuration, def: "5s", low: int64(10 * time.Millisecond), high: int64(time.Hour), about: "How often work is looked for when no wakeup arrives."},
 			{name: "admin_token", shape: isSecret, about: "An API token with the role admin that is always valid."},
@@ -140,7 +142,14 @@ func configKeys() map[section]mapping {
 			{name: "free_space", shape: isSize, def: "1GiB", low: 0, high: noBound, about: "Below it no run starts; intake goes on while it can."},
 		}},
 		sectionRetention: {about: "How long what has ended is kept", keys: []key{
-			{name: "runs", shape: isDuration, required: true, low: int64(minRetention), high: forever, about: "Runs with their logs, deliveries, notifications and decisions."},
+			{name: "runs", shape: isDuration, low: int64(minRetention), high: forever, about: "Runs with their logs, deliveries, notifications and decisions; for ever if left out."},
+			{name: "bodies", shape: isDuration, low: int64(time.Hour), high: forever, about: "The bytes of deliveries, which a replay needs; as long as their receipts if left out."},
+			{name: "logs", shape: isDuration, low: int64(time.Hour), high: forever, about: "The logs of runs; as long as the runs if left out."},
+		}},
+		sectionBackup: {about: "Backups that a running server makes by itself", keys: []key{
+			{name: "dir", required: true, about: "The directory that they lie in, best on another disk; a relative path begins at this file's directory."},
+			{name: "every", shape: isDuration, def: "24h", low: int64(time.Minute), high: int64(30 * 24 * time.Hour), about: "How long after one the next is made."},
+			{name: "keep", shape: isWhole, def: "7", low: 1, high: 1000, about: "How many of them stay; older ones go once a newer one is verified."},
 		}},
 		sectionIntegration: {about: "One provider with its secrets", keys: []key{
 			{name: "name", shape: isName, required: true, about: "Its webhooks go to /hooks/NAME."},

@@ -59,7 +59,8 @@ func TestExampleConfiguration(t *testing.T) {
 		Listen:    []ci.Listen{{Address: "127.0.0.1:8080"}, {Address: "0.0.0.0:9000", Serve: []string{"hooks"}}},
 		Limits:    ci.Limits{Body: 25 << 20, ConcurrentRuns: 2, Log: 16 << 20, FreeSpace: 1 << 30},
 
-		Retention:     8760 * time.Hour,
+		Retention:     ci.Retention{Runs: 8760 * time.Hour, Bodies: 2160 * time.Hour, Logs: 2160 * time.Hour},
+		Backup:        &ci.Backup{Dir: "/var/backups/docket", Every: 24 * time.Hour, Keep: 7},
 		ShutdownGrace: 30 * time.Second,
 		ScanInterval:  5 * time.Second,
 		AdminToken:    secret("admin.token"),

@@ -58,12 +58,28 @@ type Config struct {
 	PublicURL     string // without a slash at its end; "" if none
 	Listen        []Listen
 	Limits        Limits
-	Retention     time.Duration // of what has ended; 0: for ever
+	Retention     Retention
+	Backup        *Backup // nil: none by itself
 	ShutdownGrace time.Duration
 	ScanInterval  time.Duration
 	AdminToken    Secret
 	Integrations  []Integration
 	Projects      []Project
+}
+
+// Retention is how long what has ended is kept; 0 is for ever, and for bodies
+// and logs as long as what they belong to.
+type Retention struct {
+	Runs   time.Duration // runs, receipts, notifications and decisions
+	Bodies time.Duration // of deliveries
+	Logs   time.Duration // of runs
+}
+
+// Backup is how the store is backed up by itself.
+type Backup struct {
+	Dir   string
+	Every time.Duration
+	Keep  int // how many backups of its own stay in Dir
 }
 
 // Listen is one address and what may be reached there.
