@@ -66,6 +66,7 @@ type loop struct {
 	slow     map[string]bool      // receivers whose last answer took long, or never came
 	aside    map[string]time.Time // entries not to be looked at before a time
 	pause    time.Time            // nothing starts before: the store takes no writes
+	mended   time.Time            // when times were last looked at that cannot be true
 	deep     time.Time            // no look behind a long queue before
 }
 
@@ -88,6 +89,14 @@ func (l *loop) start(ctx context.Context) time.Duration {
 	for id, until := range l.aside {
 		if !now.Before(until) {
 			delete(l.aside, id)
+		}
+	}
+	if now.Sub(l.mended) >= d.scan || now.Before(l.mended) {
+		l.mended = now
+		if n, err := d.store.MendDue(ctx, now); err != nil {
+			d.log.Error("due times cannot be mended", keyErr, err)
+		} else if n > 0 {
+			d.log.Warn("notifications waited for a time that the clock gave while it was ahead, and are due now", "notifications", n)
 		}
 	}
 	// Lanes that may not start must not hide those behind them, so it looks

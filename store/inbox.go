@@ -25,7 +25,7 @@ func (s *Store) Jobs(now time.Time, limit int) (runs []ci.Run, next time.Time, e
 			if err != nil {
 				return err
 			}
-			if j := r.Internal.Job; j != nil && j.NextAt.After(now) {
+			if j := r.Internal.Job; j != nil && j.NextAt.After(now) && !j.NextAt.After(now.Add(maxJobWait)) {
 				if next.IsZero() || j.NextAt.Before(next) {
 					next = j.NextAt.Time
 				}

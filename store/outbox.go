@@ -371,7 +371,7 @@ func (s *Store) Hold(ctx context.Context, key string, until time.Time, reason st
 			if err != nil {
 				return err
 			}
-			if h.Until.After(until) {
+			if h.Until.After(until) && !h.Until.After(t.now.Add(maxDueWait)) {
 				return nil
 			}
 		}
@@ -397,7 +397,7 @@ func (t *tx) holds(now time.Time) (map[string]HoldInfo, error) {
 		if err != nil {
 			return nil, err
 		}
-		if h.Until.After(now) {
+		if h.Until.After(now) && !h.Until.After(now.Add(maxDueWait)) {
 			m[string(k)] = h
 		}
 	}
