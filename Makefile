@@ -52,12 +52,12 @@ fuzz:
 		done; \
 	done
 
-# Deliveries under random kills: many by default, a few in CI.
+# Deliveries under random kills, and backups under load: many by default, a few in CI.
 torture: build
 	$(GO) test -tags torture -count 1 -v -timeout 60m -run '^TestTorture' ./cmd/docket
 
 torture-short: build
-	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture' ./cmd/docket
+	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture' ./cmd/docket
 
 # Upgrades and restarts while deliveries come in: none may be refused or lost.
 UPGRADES ?= 500

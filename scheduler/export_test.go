@@ -17,5 +17,6 @@ const Redeliveries = redeliveries
 
 // Decide decides once on all superseding.
 func (s *Scheduler) Decide(ctx context.Context) error { return s.supersede(ctx) }
+
 // RetentionTime is retentionTime.
 var RetentionTime = retentionTime

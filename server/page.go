@@ -132,6 +132,11 @@ func (s *Server) banners(now time.Time) ([]web.Banner, error) {
 			list = append(list, web.Banner{Kind: web.BannerDisk, Detail: fmt.Sprintf("%d MiB are free, and limits.free_space asks for %d.", free>>20, need>>20)})
 		}
 	}
+	if s.backups != nil {
+		if why := s.backups().Failed; why != "" {
+			list = append(list, web.Banner{Kind: web.BannerBackup, Detail: why + "."})
+		}
+	}
 	needs, err := s.store.Attention()
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ func (s *Server) fillSetup(v *visit) (web.Page, error) {
 		return nil, err
 	}
 	base, configured := s.baseURL(v.c)
-	p := &web.SetupPage{Chrome: ch, NoPublicURL: !configured}
+	p := &web.SetupPage{Chrome: ch, Backups: s.setupBackups(v), NoPublicURL: !configured}
 	if p.First, err = s.firstSteps(v.c, cfg); err != nil {
 		return nil, err
 	}

@@ -49,6 +49,8 @@ type Options struct {
 	// Recover compares integrations with their providers now, for
 	// POST /api/v1/recover; see scheduler.Recover. Nil: it is not possible here.
 	Recover func(ctx context.Context, integration string, since time.Duration, by ci.By) ([]ci.Recovery, error)
+	// Backups says how the backups go that docket makes by itself; nil: it makes none.
+	Backups func() BackupStatus
 	// Pages draws the pages; nil makes one for Version.
 	Pages *web.Renderer
 }
@@ -68,6 +70,7 @@ type Server struct {
 	metrics  *metrics
 	version  string
 	pages    *web.Renderer
+	backups  func() BackupStatus
 	began    time.Time // when refusals began to be kept
 
 	refusals  refusals
@@ -93,6 +96,7 @@ func New(o Options) *Server {
 		registry:  o.Registry,
 		version:   o.Version,
 		pages:     o.Pages,
+		backups:   o.Backups,
 		door:      newDoor(),
 		passwords: newPasswords(),
 		heartbeat: 15 * time.Second,
@@ -112,6 +116,9 @@ func New(o Options) *Server {
 		s.pages = web.New(s.version)
 	}
 	s.metrics = newMetrics(s.registry, s.store, s.version)
+	if s.backups != nil {
+		registerBackups(s.registry, s.backups)
+	}
 	return s
 }
 

@@ -65,6 +65,7 @@ const (
 	BannerRefused BannerKind = "refused" // deliveries refused lately
 	BannerHeld    BannerKind = "held"    // runs that wait for approval
 	BannerDisk    BannerKind = "disk"    // less space free than limits.free_space
+	BannerBackup  BannerKind = "backup"  // the last backup failed
 	BannerStore   BannerKind = "store"   // nothing can be written
 	BannerPaused  BannerKind = "paused"  // runs or notifications are held back
 )
@@ -129,7 +130,7 @@ func (c *Chrome) ShowSignIn() bool { return !c.signingIn }
 // Tone is how much it matters: "bad" or "warn".
 func (b Banner) Tone() string {
 	switch b.Kind {
-	case BannerStore, BannerDisk, BannerDead:
+	case BannerStore, BannerDisk, BannerDead, BannerBackup:
 		return "bad"
 	}
 	return "warn"
@@ -154,6 +155,8 @@ func (b Banner) Text() string {
 		return counted(b.Count, "run waits", "runs wait") + " for approval."
 	case BannerDisk:
 		return "The disk is almost full: no run starts until there is room."
+	case BannerBackup:
+		return "The last backup failed and is tried again:"
 	case BannerStore:
 		return "Nothing can be written: deliveries are turned away for now, and providers will not all send them again."
 	case BannerPaused:

@@ -315,7 +315,7 @@ func pages(w texts) map[string]web.Page {
 			Entries: []web.EntryRow{{OutboxEntry: dead, Retry: operator, Discard: operator}, {OutboxEntry: entry(w, 1, ci.OutboxPending), Retry: operator, Discard: operator},
 				{OutboxEntry: entry(w, 4, ci.OutboxSent)}, {OutboxEntry: entry(w, 5, ci.OutboxSkipped)}}},
 		"decisions": &web.DecisionsPage{Chrome: chrome("Decisions", web.SectionDecisions), Decisions: decisions(w), Run: "api-41", Newest: "/decisions"},
-		"setup": &web.SetupPage{Chrome: setup, NoPublicURL: true, Pausable: ci.Works, Missed: missedHeads(w, operator), MoreMissed: 2, Gaps: gaps(), Integrations: []web.SetupIntegration{
+		"setup": &web.SetupPage{Chrome: setup, NoPublicURL: true, Pausable: ci.Works, Backups: &web.SetupBackups{Dir: "/var/backups/" + w.branch, Every: 24 * time.Hour, Keep: 7, Last: before(time.Hour), Failed: w.reason}, Missed: missedHeads(w, operator), MoreMissed: 2, Gaps: gaps(), Integrations: []web.SetupIntegration{
 			{Name: "github", Provider: "github", HookURL: "https://ci.example.org/hooks/github", SecretNames: []string{"/etc/docket/github.secret"}, Events: []string{"Pushes", "Pull requests"}, Statuses: true,
 				Projects: []web.SetupProject{{Name: "api", Repository: w.repo, HooksURL: "https://github.com/acme/api/settings/hooks"}, {Name: "tools", Repository: "acme/tools"}}, Last: &receipts[0], Recovery: recovered(w)},
 			{Name: "forge", Provider: "gitea", HookURL: "https://ci.example.org/hooks/forge", SecretNames: []string{"FORGE_SECRET", "FORGE_SECRET_OLD"}, LastRefusal: &refusals(w)[0],

@@ -2,6 +2,8 @@ package web
 
 import (
 	"slices"
+	"strings"
+	"time"
 
 	"docket/store/ci"
 )
@@ -19,6 +21,7 @@ type SetupPage struct {
 	Missed     []MissedHead
 	MoreMissed int
 	Gaps       []GapRow // the newest first
+	Backups    *SetupBackups
 	// Pausable is what this person may pause now.
 	Pausable []ci.Work
 }
@@ -102,4 +105,24 @@ func (s SetupIntegration) EventsField() string {
 		return "Custom Events"
 	}
 	return "Events"
+}
+
+// SetupBackups says how the backups go that docket makes by itself.
+type SetupBackups struct {
+	Dir    string // "": none are configured
+	Every  time.Duration
+	Keep   int
+	Last   ci.Time // zero: none yet
+	Failed string  // why the last try failed, "" if it did not
+}
+
+// EveryText says how often.
+func (b *SetupBackups) EveryText() string {
+	s := b.Every.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(s, zero) {
+			s = s[:len(s)-2]
+		}
+	}
+	return s
 }

@@ -83,16 +83,14 @@ func (a *app) copyStore(ctx context.Context, path string) (size int64, err error
 	return size, err
 }
 
-// proveBackup opens a copy and checks all of it.
-func proveBackup(ctx context.Context, path string) (err error) {
-	s, err := store.Open(path, store.Options{})
+// proveBackup checks all of a copy, page by page and record by record.
+func proveBackup(ctx context.Context, path string) error {
+	broken, err := store.VerifyFile(ctx, path)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return fmt.Errorf("the copy cannot be opened, so it was not kept; run `docket verify`: %w", err)
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	broken, err := s.Verify(ctx)
-	if err != nil {
-		return err
 	}
 	if len(broken) > 0 {
 		return fmt.Errorf("the copy is broken in %d places and was not kept, first: %s; run `docket verify`", len(broken), broken[0])

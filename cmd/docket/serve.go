@@ -90,6 +90,7 @@ type appliance struct {
 	forge   *forge.Forge
 	sched   *scheduler.Scheduler
 	server  *server.Server
+	backups *backups
 
 	began    time.Time
 	stopping atomic.Bool // it starts nothing more
@@ -134,9 +135,10 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		sentCollector{sender.Stats}, recoveryCollector{d.sched.RecoveryStats, d.store, d.current.Load})
+	d.backups = &backups{config: d.current.Load, store: d.store, log: d.log, now: time.Now}
 	d.server = server.New(server.Options{
 		Store: d.store, Config: d.current.Load, Log: d.log, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
-		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover,
+		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover, Backups: d.backups.Status,
 	})
 	listeners, err := listen(d)
 	if err != nil {
@@ -179,6 +181,8 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	var sched, send errgroup.Group
 	sched.Go(func() error { return fail("scheduler", d.sched.Run(schedCtx)) })
 	send.Go(func() error { return fail("dispatcher", sender.Run(sendCtx)) })
+	var saving sync.WaitGroup
+	saving.Go(func() { d.backups.run(schedCtx) })
 	var serving errgroup.Group
 	for _, l := range listeners {
 		serving.Go(l.serve)
@@ -210,6 +214,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	err := sched.Wait()
 	shutDown(listeners, d.log)
 	err = errors.Join(err, serving.Wait())
+	saving.Wait()
 	stopSend()
 	err = errors.Join(err, send.Wait())
 	d.log.Info("shut down")
