@@ -6,7 +6,7 @@ BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint torture torture-short upgrade-test browser bench bench-slow-disk clean
+.PHONY: help run build test setup-test check unit fuzz lint torture torture-short release release-test package package-test upgrade-test browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -58,6 +58,41 @@ torture: build
 
 torture-short: build
 	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture' ./cmd/docket
+
+# Static binaries of the commit that is checked out, the same bytes wherever they are
+# built, with SHA256SUMS.
+ARCHES := amd64 arm64
+DIST   := $(BUILD)/dist
+EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
+HOST   := docket-linux-$(shell $(GO) env GOARCH)
+release:
+	@mkdir -p $(DIST) && rm -f $(DIST)/*
+	@set -e; src=$$(mktemp -d); trap 'rm -rf "$$src"' EXIT; git clone -q --no-hardlinks . "$$src"; \
+	for arch in $(ARCHES); do echo "$(DIST)/docket-linux-$$arch"; \
+		(cd "$$src" && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 $(GO) build -trimpath -buildvcs=true \
+			-ldflags '-s -w' -o $(CURDIR)/$(DIST)/docket-linux-$$arch ./cmd/docket); done
+	cd $(DIST) && sha256sum docket* >SHA256SUMS
+
+# Two checkouts in two directories give the same bytes.
+release-test:
+	GO=$(GO) sh packaging/release-test
+
+# Debian packages. The package builder is fetched, it is no part of docket.
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+package: release
+	@rm -rf $(BUILD)/man $(BUILD)/completions && mkdir -p $(BUILD)/man $(BUILD)/completions
+	SOURCE_DATE_EPOCH=$(EPOCH) $(DIST)/$(HOST) man $(BUILD)/man
+	gzip -9n $(BUILD)/man/*
+	for shell in bash zsh fish; do $(DIST)/$(HOST) completion $$shell >$(BUILD)/completions/$$shell || exit 1; done
+	version=$$($(DIST)/$(HOST) version -o json | sed -n 's/.*"version": *"v\{0,1\}\([^"]*\)".*/\1/p'); \
+	case $$version in [0-9]*) ;; *) version=0.0.0;; esac; \
+	for arch in $(ARCHES); do VERSION=$$version ARCH=$$arch SOURCE_DATE_EPOCH=$(EPOCH) \
+		$(GO) run $(NFPM) package --config packaging/nfpm.yaml --packager deb --target $(DIST)/ || exit 1; done
+	cd $(DIST) && sha256sum docket* >SHA256SUMS
+
+# The package is installed, configured, upgraded, removed and purged in a root of its own.
+package-test: package
+	sh packaging/package-test $(DIST)/docket_*_$$(dpkg --print-architecture).deb
 
 # Upgrades and restarts while deliveries come in: none may be refused or lost.
 UPGRADES ?= 500

@@ -166,9 +166,10 @@ func configKeys() map[section]mapping {
 			{name: "id", shape: isWhole, required: true, low: 1, high: noBound, about: "The App's number, from its settings."},
 			{name: "private_key", shape: isSecret, required: true, about: "The .pem file that GitHub makes in the App's settings under Private keys."},
 		}},
-		sectionSecret: {about: "A secret, which stands in a file or in the environment", oneOf: []string{"file", "env"}, keys: []key{
+		sectionSecret: {about: "A secret, which stands in a file, in the environment or in a credential of systemd", oneOf: []string{"file", "env", "credential"}, keys: []key{
 			{name: "file", about: "The path of its file, relative to this one."},
 			{name: "env", about: "The environment variable of docket that holds it."},
+			{name: "credential", about: "The name in LoadCredential= of docket's service."},
 		}},
 	}
 	for s, keys := range projectKeys() {

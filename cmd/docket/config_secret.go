@@ -48,7 +48,7 @@ func (l *loader) path(p string) string {
 	return filepath.Join(l.dir, p)
 }
 
-// secret reads {file: PATH} or {env: NAME}. It returns the zero secret after a
+// secret reads {file: PATH}, {env: NAME} or {credential: NAME}. It returns the zero secret after a
 // fault and for a missing key.
 func (l *loader) secret(o *object, key string, k secretKind) ci.Secret {
 	if !o.has(key) {
@@ -76,12 +76,20 @@ func (l *loader) secretOf(n ast.Node, what string, k secretKind) ci.Secret {
 	if o == nil {
 		return ci.Secret{}
 	}
-	if o.has("file") == o.has("env") {
-		l.at(n, "%s needs one of file and env; write {file: PATH} or {env: NAME}", what)
-		return ci.Secret{}
+	given := 0
+	for _, key := range []string{"file", "env", "credential"} {
+		if o.has(key) {
+			given++
+		}
 	}
-	if o.has("env") {
+	switch {
+	case given != 1:
+		l.at(n, "%s needs one of file, env and credential; write {file: PATH} or {env: NAME}", what)
+		return ci.Secret{}
+	case o.has("env"):
 		return l.secretFromEnv(o, what, k)
+	case o.has("credential"):
+		return l.secretFromCredential(o, what, k)
 	}
 	return l.secretFromFile(o, what, k)
 }
@@ -128,6 +136,31 @@ func (l *loader) secretFromFile(o *object, what string, k secretKind) ci.Secret 
 		return ci.Secret{}
 	}
 	return l.accept(o, "file", what, path, string(b), k)
+}
+
+// secretFromCredential reads a secret that the service manager gives docket
+// under a name.
+func (l *loader) secretFromCredential(o *object, what string, k secretKind) ci.Secret {
+	name := o.text("credential")
+	if name == "" {
+		o.emptyText("credential")
+		return ci.Secret{}
+	}
+	if name == "." || name == ".." || hasControl(name) || strings.Contains(name, "/") {
+		o.at("credential", "%s: no credential can be named %q; give the name that stands in LoadCredential= of docket.service", what, name)
+		return ci.Secret{}
+	}
+	dir := l.getenv("CREDENTIALS_DIRECTORY")
+	if dir == "" {
+		o.at("credential", "%s: there are no credentials, as only a service of systemd has them; start docket as one, or use {file: PATH}", what)
+		return ci.Secret{}
+	}
+	b, err := l.readFile(filepath.Join(dir, name))
+	if err != nil {
+		o.at("credential", "%s: the credential %s cannot be read; give docket.service LoadCredential=%s:PATH and restart it", what, name, name)
+		return ci.Secret{}
+	}
+	return l.accept(o, "credential", what, "credential "+name, string(b), k)
 }
 
 // accept drops one newline at the end and checks what is left.

@@ -269,7 +269,7 @@ func FuzzConfig(f *testing.F) {
 	f.Add(string(example))
 	for _, provider := range []string{ci.ProviderGitHub, ci.ProviderGitea} {
 		start, _ := starterOf(provider)
-		f.Add(initConfig(start))
+		f.Add(initConfig(start, false))
 	}
 	for _, s := range []string{
 		"a: &a [*a]", "<<: *x", "<<: &a {<<: *a}", "? [a]\n: b", "!!set {a}", "- - - -", "{", "a: |\n", "&a &b c", "---\n...\n---\n", "%TAG ! x",

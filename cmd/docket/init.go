@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,6 +30,9 @@ func newInit(a *app) *cobra.Command {
 		Long: `Write into DIR (default: here) a commented docket.yaml, a fresh webhook secret
 (github.secret, or gitea.secret) and an admin token (admin.token), both for their owner's
 eyes only.
+
+In /etc/docket the data directory is /var/lib/docket, and the secrets belong to the
+package's user docket where there is one.
 
 The configuration works as it stands, except that its repository acme/hello is a
 placeholder. Nothing that exists is overwritten: if one of the files is there, nothing is
@@ -63,10 +68,15 @@ type newFile struct {
 }
 
 func (a *app) init(dir string, start starter) error {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("the directory cannot be found; name another: %w", err)
+	}
+	system := abs == filepath.Dir(systemConfig)
 	files := []newFile{
 		{filepath.Join(dir, start.secretFile()), 0o600, hex.EncodeToString(randomBytes(32)) + "\n"},
 		{filepath.Join(dir, initTokenFile), 0o600, "dkt_" + base64.RawURLEncoding.EncodeToString(randomBytes(32)) + "\n"},
-		{filepath.Join(dir, hereConfig), 0o644, initConfig(start)},
+		{filepath.Join(dir, hereConfig), 0o644, initConfig(start, system)},
 	}
 	for _, f := range files {
 		if _, err := os.Lstat(f.path); err == nil {
@@ -86,11 +96,39 @@ func (a *app) init(dir string, start starter) error {
 			return err
 		}
 	}
+	service := false
+	if system {
+		if service, err = giveToService(files); err != nil {
+			return err
+		}
+	}
 	if err := syncDir(dir); err != nil {
 		return err
 	}
-	_, err := fmt.Fprint(a.out, nextSteps(dir, start))
+	_, err = fmt.Fprint(a.out, nextSteps(dir, start, service))
 	return err
+}
+
+// giveToService lets the user that the package runs docket as read the
+// secrets, if there is one and root made them.
+func giveToService(files []newFile) (bool, error) {
+	u, err := user.Lookup("docket")
+	if err != nil || os.Geteuid() != 0 {
+		return false, nil
+	}
+	uid, err := strconv.Atoi(u.Uid)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range files {
+		if f.mode&0o077 != 0 {
+			continue
+		}
+		if err := os.Chown(f.path, uid, -1); err != nil {
+			return false, fmt.Errorf("%s cannot be given to the user docket; do that by hand: %w", f.path, err)
+		}
+	}
+	return true, nil
 }
 
 func existsError(path string) error {
@@ -125,11 +163,14 @@ func (f newFile) write() (err error) {
 }
 
 // nextSteps is what a new user has to know.
-func nextSteps(dir string, start starter) string {
+func nextSteps(dir string, start starter, service bool) string {
 	config := filepath.Join(dir, hereConfig)
 	serve := "docket serve"
 	if dir != "." {
 		serve += " -c " + shellWord(config)
+	}
+	if service {
+		serve = "systemctl enable --now docket"
 	}
 	return fmt.Sprintf(`Wrote %s, %s and %s.
 

@@ -33,8 +33,12 @@ func starterOf(provider string) (s starter, ok bool) {
 
 // initConfig is the docket.yaml that init writes. It works as it stands,
 // except that its repository is nobody's.
-func initConfig(s starter) string {
-	return strings.NewReplacer("@integration@\n", s.integration, "@source@\n", s.source, "@name@", s.name).Replace(initTemplate)
+func initConfig(s starter, system bool) string {
+	data := "./data"
+	if system {
+		data = "/var/lib/docket"
+	}
+	return strings.NewReplacer("@data@", data, "@integration@\n", s.integration, "@source@\n", s.source, "@name@", s.name).Replace(initTemplate)
 }
 
 const githubIntegration = `  - name: github # webhooks go to /hooks/github
@@ -83,7 +87,7 @@ const initTemplate = `# docket's configuration. Check it after each change: dock
 # Relative paths begin at this file's directory. Secrets are {file: PATH} or
 # {env: NAME}, never written here. A running server reads this file again on SIGHUP.
 
-data_dir: ./data
+data_dir: @data@
 
 # The address under which people reach this server; used in links and statuses.
 # public_url: https://ci.example.org

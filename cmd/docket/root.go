@@ -32,7 +32,7 @@ Exit codes: 0 done, 1 failed or refused, 2 wrong usage.`,
 		newInit(a), newCheck(a), newSchema(a), newServe(a),
 		newRuns(a), newReceipts(a), newProjects(a), newOutbox(a), newToken(a), newUser(a), newLoginLink(a),
 		newHook(a), newExplain(a), newBackup(a), newRestore(a), newCompact(a), newVerify(a),
-		newVersion(a), newCompletion(a), newSupervise(),
+		newVersion(a), newCompletion(a), newSupervise(), newMan(),
 	)
 	commands := root.RunE
 	root.RunE = func(cmd *cobra.Command, args []string) error {

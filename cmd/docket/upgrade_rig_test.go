@@ -150,7 +150,7 @@ func (d *daemon) startSenders(n int, repo *repository) *senders {
 }
 
 // pause lies between two deliveries of a sender.
-const pause = 10 * time.Millisecond
+const pause = 25 * time.Millisecond
 
 func (s *senders) send(ctx context.Context, sender int) {
 	transport := &http.Transport{DisableKeepAlives: sender%2 == 0}
