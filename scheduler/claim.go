@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 
 // claim takes queued runs for as long as there is room, and carries each.
 func (s *Scheduler) claim(ctx, work context.Context) error {
-	if !s.enoughSpace() {
+	if !s.enoughSpace() || !s.enoughDescriptors() {
 		return nil
 	}
 	limit := s.Config().Limits.ConcurrentRuns
@@ -47,6 +48,33 @@ func (s *Scheduler) claim(ctx, work context.Context) error {
 		}
 	}
 	return nil
+}
+
+// neededDescriptors is how many files a run may have to open at its start.
+const neededDescriptors = 16
+
+// enoughDescriptors looks whether a run that starts could open its files. It
+// waits until it can: one that fails for want of them has not done its work.
+func (s *Scheduler) enoughDescriptors() bool {
+	var open []*os.File
+	defer func() {
+		for _, f := range open {
+			f.Close()
+		}
+	}()
+	for range neededDescriptors {
+		f, err := os.Open(os.DevNull)
+		if err != nil {
+			if !s.fewFiles {
+				s.Log.Warn("no run starts: no more files can be opened; raise the limit (LimitNOFILE= in a systemd unit)", "error", err)
+			}
+			s.fewFiles = true
+			return false
+		}
+		open = append(open, f)
+	}
+	s.fewFiles = false
+	return true
 }
 
 // enoughSpace looks whether a run may start. Intake goes on in any case.

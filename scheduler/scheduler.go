@@ -70,6 +70,7 @@ type Scheduler struct {
 	Options
 	lastScan atomic.Int64 // Unix milliseconds
 	lowSpace atomic.Bool
+	fewFiles bool // of the scan alone
 
 	mu       sync.Mutex
 	carrying map[string]context.CancelCauseFunc // by run id

@@ -6,7 +6,11 @@ import (
 	"syscall"
 )
 
-const errNoMemory = syscall.ENOMEM
+const (
+	errNoMemory = syscall.ENOMEM
+	errReadOnly = syscall.EROFS
+	errNoFiles  = syscall.EMFILE
+)
 
 // recoverable reports whether a failed commit may simply be tried again: the
 // disk was full, and bbolt gave back all it had taken; or the file could not

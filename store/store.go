@@ -250,6 +250,10 @@ func openError(path string, err error) error {
 		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is in use by another docket process; stop that one first (`fuser %s` names it), or reach it with the command line, which talks to a running server", path, path)
 	case errors.Is(err, fs.ErrPermission):
 		return ci.Wrap(ci.CodeUnavailable, err, "the store %s may not be written by this user; run docket as the owner of the data directory, or mend its permissions", path)
+	case errors.Is(err, errReadOnly):
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s lies on a file system that takes no writes; mount it for writing, and look into the kernel's log first: a disk with errors is often made read-only", path)
+	case errors.Is(err, errNoFiles):
+		return ci.Wrap(ci.CodeUnavailable, err, "the store %s cannot be opened, as this process has no file descriptors left; raise its limit (LimitNOFILE= in a systemd unit, `ulimit -n` in a shell)", path)
 	case errors.Is(err, errDamaged), errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrChecksum), errors.Is(err, berrors.ErrVersionMismatch):
 		return ci.Wrap(ci.CodeUnavailable, err, "the store %s is damaged and was left as it is; move its directory away and put a backup in its place with `docket restore FILE`", path)
 	}

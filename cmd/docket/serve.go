@@ -251,6 +251,9 @@ func (d *appliance) notReady() []string {
 	if reason := fullDisk(cfg.DataDir); reason != "" {
 		reasons = append(reasons, reason)
 	}
+	if reason := noDescriptors(); reason != "" {
+		reasons = append(reasons, reason)
+	}
 	return reasons
 }
 
@@ -271,6 +274,18 @@ func fullDisk(dir string) string {
 	}
 	if free := int64(st.Bavail) * st.Bsize; free < leastSpace {
 		return fmt.Sprintf("the disk of %s is full (%d bytes are left), so deliveries are refused; free some space on its disk", dir, free)
+	}
+	return ""
+}
+
+// noDescriptors says that this process can open no more files, or "".
+func noDescriptors() string {
+	f, err := os.Open(os.DevNull)
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return "docket can open no more files and connections, so new ones wait; raise its limit (LimitNOFILE= in a systemd unit), and see who holds so many connections"
+	}
+	if err == nil {
+		f.Close()
 	}
 	return ""
 }
