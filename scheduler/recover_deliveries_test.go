@@ -143,6 +143,9 @@ func TestRecover_RateLimit(t *testing.T) {
 	if err != nil || !r.PausedUntil.Equal(ci.At(until).Time) || !strings.Contains(r.Problem, "rate limit") || r.Last.Asked != 2 {
 		t.Fatalf("recovery %+v, %v", r, err)
 	}
+	if list, err := s.Missed("github", 0); err != nil || len(list) != 5 || list[2].Asked != 0 || list[1].Asked != 1 {
+		t.Fatalf("missed %+v, %v", list, err)
+	}
 	listed := b.listed
 	c.add(time.Minute)
 	if r := round(); !strings.Contains(r.Problem, "rate limit") || b.listed != listed {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -294,6 +295,65 @@ func TestMissed_HeadsStartedByDocket(t *testing.T) {
 	eventually(t, "two more rounds are made", func() bool { return w.recovery().ComparedAt.Sub(at.Time) > 2*time.Second })
 	if runs := all[ci.Run](w.daemon, "runs", "/runs"); len(runs) != 1 {
 		t.Errorf("%d runs", len(runs))
+	}
+}
+
+// Ensure that a GitHub App's deliveries are recovered too, without any
+// permission, and that those of repositories that nobody configured are left
+// alone.
+func TestMissed_OfAnApp(t *testing.T) {
+	hub := forgetest.New(t)
+	hub.AddRepository("acme/api", 7)
+	hub.AddRepository("acme/other", 8)
+	hub.Permit(forgetest.Installation, map[string]string{"contents": "read", "pull_requests": "read", "statuses": "write"})
+	address := unusedAddress(t)
+	hub.SetAppHook(forgetest.Hook{URL: "http://docket.test/hooks/github", Target: "http://" + address + "/hooks/github", Secret: hookSecret})
+	repo := newRepository(t, "acme/api", 7)
+	d := newDaemon(t, nil, func(d *daemon) {
+		mustWrite(t, filepath.Join(d.dir, "app.pem"), hub.PrivateKey())
+		d.config["listen"] = []obj{{"address": address}}
+		in := d.config["integrations"].([]obj)[0]
+		in["api_url"], in["installations"] = hub.API(), []int{forgetest.Installation}
+		in["app"] = obj{"id": forgetest.AppID, "private_key": obj{"file": "app.pem"}}
+		d.addProject("api", repo, obj{"clone_url": repo.dir})
+		d.setControl("recover", "1s")
+	})
+	push := func(id int64, before, after string) forgetest.Attempt {
+		var payload obj
+		r := &repository{t: t, fullName: "acme/api", id: id}
+		if err := json.Unmarshal(r.push("refs/heads/main", before, after), &payload); err != nil {
+			t.Fatal(err)
+		}
+		payload["installation"] = obj{"id": forgetest.Installation}
+		return hub.Deliver(0, ci.EventPush, mustMarshal(t, payload))
+	}
+	d.start()
+	if a := push(7, "", fakeCommit(0)); a.Code != http.StatusAccepted {
+		t.Fatalf("%+v", a)
+	}
+	d.kill()
+	missed := push(7, fakeCommit(0), fakeCommit(1))
+	push(8, "", fakeCommit(2))
+	d.start()
+	eventually(t, "the delivery arrives", func() bool {
+		return d.call("GET", fmt.Sprintf("%s/receipts/github/%d/%s", apiPrefix, forgetest.Installation, missed.GUID), "", nil).status == http.StatusOK
+	})
+	var r recoveryState
+	eventually(t, "nothing is missing", func() bool {
+		r = all[recoveryState](d, "recoveries", "/recoveries")[0]
+		return r.Problem == "" && len(r.Missed) == 0 && !r.HeadsAt.IsZero()
+	})
+	if len(r.Hooks) != 1 || !r.Hooks[0].App {
+		t.Errorf("hooks %+v", r.Hooks)
+	}
+	again := 0
+	for _, a := range hub.Attempts(0) {
+		if a.Redelivery {
+			again++
+		}
+	}
+	if again != 1 {
+		t.Errorf("%d redeliveries, want the one of the configured repository", again)
 	}
 }
 

@@ -19,7 +19,6 @@ const (
 	EventPing               = "ping"
 	EventManual             = "manual"   // a request through the API or the page
 	EventSchedule           = "schedule" // a slot of a project's own schedule
-	EventHead               = "head"     // a head that no delivery told of, found by asking the provider
 )
 
 // Event is what a delivery's payload says, read after its signature held. It
