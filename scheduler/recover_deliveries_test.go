@@ -177,6 +177,15 @@ func TestRecover_ProviderAway(t *testing.T) {
 			t.Fatalf("recovery %+v", r)
 		}
 	}
+	b.set(func(b *hub) {
+		b.fail = func(call string) error {
+			if call == "deliveries" {
+				return ci.Errorf(ci.CodeUnavailable, "GitHub could not be reached")
+			}
+			return nil
+		}
+	})
+	round()
 	b.set(func(b *hub) { b.fail = nil })
 	round()
 	if r := round(); r.Last.Missed != 0 || runsOf(t, s)["github/-/guid-1"] != 1 {
