@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -104,7 +105,9 @@ func (l Limiter) Len() int { return len(l.l.owed) }
 func LocalPath(next string) string { return localPath(next, "/") }
 
 // ClientAddress is clientAddress.
-func ClientAddress(r *http.Request) string { return clientAddress(r) }
+func ClientAddress(r *http.Request, trusted ...netip.Prefix) string {
+	return clientAddress(r, trusted)
+}
 
 // Network is network.
 func Network(address string) string { return network(address) }

@@ -68,7 +68,7 @@ func (s *Server) signIn(c echo.Context, name, password string) error {
 	if len(password) > maxPassword {
 		return wrong
 	}
-	remote := clientAddress(c.Request())
+	remote := s.clientAddress(c.Request())
 	attempt, wait := s.door.enter(name, remote, s.now())
 	if wait > 0 {
 		s.log.Warn("sign-in refused", keyReason, "too many attempts", keyRemote, remote)
@@ -134,7 +134,7 @@ func (s *Server) loginByLink(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	next, remote := localPath(form.Get("next"), "/"), clientAddress(c.Request())
+	next, remote := localPath(form.Get("next"), "/"), s.clientAddress(c.Request())
 	token, link, err := s.store.UseLoginLink(c.Request().Context(), form.Get("token"), remote)
 	if err != nil {
 		return s.noLink(c, next, err)

@@ -85,7 +85,7 @@ func (s *Server) stillIn(v *visit) bool {
 		return true // fill looks whether it is still public
 	}
 	r := v.c.Request()
-	se, _, err := s.store.Session(r.Context(), s.sessionToken(v.c), clientAddress(r))
+	se, _, err := s.store.Session(r.Context(), s.sessionToken(v.c), s.clientAddress(r))
 	return err == nil && se.User == v.who.by.Name && se.Role == v.who.role
 }
 

@@ -53,7 +53,7 @@ func (s *Server) whoIs(c echo.Context) (principal, error) {
 	if token == "" {
 		return principal{}, ci.Errorf(ci.CodeUnauthenticated, "you are not signed in; sign in at /login")
 	}
-	se, renewed, err := s.store.Session(c.Request().Context(), token, clientAddress(c.Request()))
+	se, renewed, err := s.store.Session(c.Request().Context(), token, s.clientAddress(c.Request()))
 	if err != nil {
 		return principal{}, err
 	}
@@ -69,7 +69,7 @@ func (s *Server) whoIs(c echo.Context) (principal, error) {
 // match, in place of whoever was signed in with it.
 func (s *Server) beginSession(c echo.Context, user, passwordHash string) error {
 	ctx := c.Request().Context()
-	token, err := s.store.CreateSession(ctx, store.NewSession{User: user, Address: clientAddress(c.Request()), PasswordHash: passwordHash})
+	token, err := s.store.CreateSession(ctx, store.NewSession{User: user, Address: s.clientAddress(c.Request()), PasswordHash: passwordHash})
 	if err != nil {
 		return err
 	}

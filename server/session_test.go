@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -84,7 +85,7 @@ func TestClientAddress(t *testing.T) {
 		"straight":                     {"192.0.2.1:5", nil, "192.0.2.1", "192.0.2.1"},
 		"anybody's word":               {"192.0.2.1:5", []string{"198.51.100.1"}, "192.0.2.1", "192.0.2.1"},
 		"a proxy here":                 {"127.0.0.1:5", []string{"198.51.100.1"}, "198.51.100.1", "198.51.100.1"},
-		"a proxy here, and a claim":    {"127.0.0.1:5", []string{"10.0.0.1, 198.51.100.1"}, "198.51.100.1", "198.51.100.1"},
+		"a proxy here, and a claim":    {"127.0.0.1:5", []string{"192.0.2.7, 198.51.100.1"}, "198.51.100.1", "198.51.100.1"},
 		"two headers":                  {"[::1]:5", []string{"10.0.0.1", "198.51.100.1"}, "198.51.100.1", "198.51.100.1"},
 		"a proxy that says nothing":    {"127.0.0.1:5", nil, "127.0.0.1", "127.0.0.1"},
 		"a proxy that says no address": {"127.0.0.1:5", []string{"unknown"}, "127.0.0.1", "127.0.0.1"},
@@ -92,9 +93,14 @@ func TestClientAddress(t *testing.T) {
 		"IPv6 with a zone":             {"[fe80::1%eth0]:5", nil, "fe80::1", "fe80::/64"},
 		"IPv4 as IPv6":                 {"[::ffff:192.0.2.1]:5", nil, "192.0.2.1", "192.0.2.1"},
 		"a socket":                     {"@", nil, "@", "@"},
+		"a trusted proxy":              {"10.1.2.3:5", []string{"198.51.100.1"}, "198.51.100.1", "198.51.100.1"},
+		"two of them":                  {"127.0.0.1:5", []string{"203.0.113.9, 198.51.100.1, 10.1.2.3"}, "198.51.100.1", "198.51.100.1"},
+		"a trusted proxy, a claim":     {"10.1.2.3:5", []string{"10.9.9.9", "198.51.100.1"}, "198.51.100.1", "198.51.100.1"},
+		"trusted all the way":          {"10.1.2.3:5", []string{"10.9.9.9"}, "10.9.9.9", "10.9.9.9"},
+		"nothing after it":             {"10.1.2.3:5", []string{"unknown, 10.1.2.4"}, "10.1.2.4", "10.1.2.4"},
 	} {
 		r := &http.Request{RemoteAddr: tt.remote, Header: http.Header{"X-Forwarded-For": tt.forwarded}}
-		got := server.ClientAddress(r)
+		got := server.ClientAddress(r, netip.MustParsePrefix("10.0.0.0/8"))
 		if got != tt.want || server.Network(got) != tt.network {
 			t.Errorf("%s: %q of %q, want %q of %q", name, got, server.Network(got), tt.want, tt.network)
 		}

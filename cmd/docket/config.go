@@ -99,6 +99,7 @@ func (l *loader) config(root ast.Node, cfg *ci.Config) {
 		cfg.PublicURL = l.publicURL(o)
 	}
 	cfg.Listen = l.listen(o)
+	cfg.TrustedProxies = l.trustedProxies(o)
 	cfg.Limits = l.limits(o)
 	cfg.Retention = l.retention(o)
 	cfg.Backup = l.backup(o)

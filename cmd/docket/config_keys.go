@@ -121,6 +121,7 @@ func configKeys() map[section]mapping {
 			{name: "data_dir", required: true, about: "Where everything is kept: the store, logs, mirrors and workspaces."},
 			{name: "public_url", shape: isAddress, about: "The address under which people reach docket; used in links and statuses."},
 			{name: "listen", shape: isMappings, section: sectionListen, about: "Where docket listens; everything on " + defaultAddress + " if left out."},
+			{name: "trusted_proxies", shape: isTexts, about: "Networks of proxies that say truly in X-Forwarded-For where a client comes from, beside this machine."},
 			{name: "limits", shape: isMapping, section: sectionLimits, about: "What is bounded on this machine."},
 			{name: "retention", shape: isMapping, section: sectionRetention, about: "How long what has ended is kept; for ever if left out."},
 			{name: "backup", shape: isMapping, section: sectionBackup, about: "Backups that a running server makes by itself; none if left out."},

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,6 +121,48 @@ func TestCredential(t *testing.T) {
 		_, err := parseConfig("docket.yaml", config(tt.credential), tt.getenv, files)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("%s: %v, want %q", name, err, tt.want)
+		}
+	}
+}
+
+// Ensure that the examples of proxies let a delivery of any allowed size
+// through, stream, keep no connection to docket, and say who the client is.
+func TestProxyExamples(t *testing.T) {
+	mustContain(t, "the Caddyfile", mustRead(t, "../../packaging/caddy/Caddyfile"),
+		"max_size 25MiB", "reverse_proxy "+defaultAddress, "flush_interval -1", "keepalive off")
+	mustContain(t, "docket.conf", mustRead(t, "../../packaging/nginx/docket.conf"),
+		"client_max_body_size 25m;", "proxy_pass http://"+defaultAddress+";", "proxy_buffering off;", "proxy_set_header Connection close;",
+		"proxy_next_upstream off;", "proxy_set_header X-Forwarded-For $remote_addr;")
+}
+
+// Ensure that the container is not root's, has a process 1 that reaps, and
+// starts what there is.
+func TestContainerfile(t *testing.T) {
+	text := mustRead(t, "../../packaging/Containerfile")
+	mustContain(t, "the Containerfile", text, "\nUSER 10001:10001\n", `ENTRYPOINT ["/usr/bin/tini", "--", "/usr/bin/docket"]`,
+		`CMD ["serve", "-c", "`+systemConfig+`"]`, "/healthz", ".build/dist/docket-linux-${ARCH}")
+	if strings.Index(text, "\nUSER ") > strings.Index(text, "\nENTRYPOINT ") {
+		t.Error("the user is set after the entry point")
+	}
+}
+
+// Ensure that trusted proxies are networks that somebody meant.
+func TestTrustedProxies(t *testing.T) {
+	cfg := mustParse(t, "data_dir: /d\ntrusted_proxies: [10.0.0.0/8, 192.0.2.7, 'fd00::/8']\n", nil)
+	if got := fmt.Sprint(cfg.TrustedProxies); got != "[10.0.0.0/8 192.0.2.7/32 fd00::/8]" {
+		t.Errorf("trusted proxies %s", got)
+	}
+	for text, want := range map[string]string{
+		"[]":                      "is an empty list",
+		"[example.org]":           `2:19: trusted_proxies: "example.org" is no network`,
+		"[10.1.0.0/8]":            "write 10.0.0.0/8",
+		"[0.0.0.0/0]":             "0.0.0.0/0 is everybody",
+		"[10.0.0.1, 10.0.0.1/32]": "twice",
+		"10.0.0.0/8":              "trusted_proxies",
+	} {
+		_, err := parseConfig("docket.yaml", "data_dir: /d\ntrusted_proxies: "+text+"\n", noEnv, secretFiles(nil))
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

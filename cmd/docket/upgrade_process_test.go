@@ -25,12 +25,15 @@ func upgrades(t *testing.T) int {
 	return n
 }
 
+// taggedAlone lets a project run for tags, which supersede nothing.
+var taggedAlone = obj{"on": obj{"push": obj{"branches": []string{"main"}, "tags": []string{"v*"}}}}
+
 // Ensure that an upgrade refuses no delivery and loses none: the process
 // becomes the new program, and its sockets stay open.
 func TestUpgradesUnderLoad(t *testing.T) {
 	t.Parallel()
 	m, repo := newServiceManager(t), newRepository(t, "acme/api", 7)
-	d := newDaemon(t, nil, func(d *daemon) { d.addProject("api", repo, nil) })
+	d := newDaemon(t, nil, func(d *daemon) { d.addProject("api", repo, taggedAlone) })
 	d.environ = []string{"NOTIFY_SOCKET=" + m.path}
 	d.launch()
 	m.wait("READY=1")
@@ -60,7 +63,7 @@ func TestRestartsUnderActivation(t *testing.T) {
 	held, address := heldSocket(t)
 	d := newDaemon(t, nil, func(d *daemon) {
 		d.config["listen"] = []obj{{"address": address}}
-		d.addProject("api", repo, nil)
+		d.addProject("api", repo, taggedAlone)
 	})
 	d.environ, d.sockets = []string{"NOTIFY_SOCKET=" + m.path}, []*os.File{held}
 	d.launch()

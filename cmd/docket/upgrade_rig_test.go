@@ -123,8 +123,21 @@ func (m *serviceManager) wait(state string) string {
 	}
 }
 
+// forget returns what was told and not looked at.
+func (m *serviceManager) forget() (lines []string) {
+	for {
+		select {
+		case line := <-m.lines:
+			lines = append(lines, line)
+		default:
+			return lines
+		}
+	}
+}
+
 // senders deliver signed pushes all the time and never twice: half of them
-// over a connection that they keep, half over a new one each.
+// over a connection that they keep, half over a new one each. One push in
+// twenty starts a run, so that steps run at every upgrade.
 type senders struct {
 	d    *daemon
 	repo *repository
@@ -159,7 +172,11 @@ func (s *senders) send(ctx context.Context, sender int) {
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
-		w := delivery{event: ci.EventPush, id: fmt.Sprintf("d-%d-%d", sender, n), body: s.repo.push("refs/heads/b"+strconv.Itoa(sender), "", s.head)}
+		ref := "refs/heads/other" // which starts nothing
+		if n%20 == sender {
+			ref = "refs/tags/v" + strconv.Itoa(sender) + "." + strconv.Itoa(n)
+		}
+		w := delivery{event: ci.EventPush, id: fmt.Sprintf("d-%d-%d", sender, n), body: s.repo.push(ref, "", s.head)}
 		began := time.Now()
 		fault := s.once(client, w)
 		s.mu.Lock()

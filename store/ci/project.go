@@ -1,6 +1,7 @@
 package ci
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -54,17 +55,20 @@ const (
 // Config is the operator's configuration, checked and with its secrets read:
 // a snapshot that is replaced as a whole and never changed.
 type Config struct {
-	DataDir       string
-	PublicURL     string // without a slash at its end; "" if none
-	Listen        []Listen
-	Limits        Limits
-	Retention     Retention
-	Backup        *Backup // nil: none by itself
-	ShutdownGrace time.Duration
-	ScanInterval  time.Duration
-	AdminToken    Secret
-	Integrations  []Integration
-	Projects      []Project
+	DataDir   string
+	PublicURL string // without a slash at its end; "" if none
+	Listen    []Listen
+	// TrustedProxies are networks whose word on a client's address is taken,
+	// beside that of this machine itself.
+	TrustedProxies []netip.Prefix
+	Limits         Limits
+	Retention      Retention
+	Backup         *Backup // nil: none by itself
+	ShutdownGrace  time.Duration
+	ScanInterval   time.Duration
+	AdminToken     Secret
+	Integrations   []Integration
+	Projects       []Project
 }
 
 // Retention is how long what has ended is kept; 0 is for ever, and for bodies
