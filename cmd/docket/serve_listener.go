@@ -29,6 +29,7 @@ type listener struct {
 	ln      net.Listener
 	http    *http.Server
 	ended   chan struct{} // closed when it accepts no more
+	grace   time.Duration // idleGrace
 
 	ending atomic.Bool // each answer is the last of its connection
 	mu     sync.Mutex
@@ -43,7 +44,7 @@ type conn struct {
 }
 
 func newListener(name, address, what string, ln net.Listener, h http.Handler) *listener {
-	l := &listener{name: name, address: address, what: what, ln: ln, ended: make(chan struct{}), conns: map[net.Conn]*conn{}}
+	l := &listener{name: name, address: address, what: what, ln: ln, ended: make(chan struct{}), grace: idleGrace, conns: map[net.Conn]*conn{}}
 	l.http = server.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.ending.Load() {
 			w.Header().Set("Connection", "close")
@@ -110,7 +111,7 @@ func (l *listener) serve() error {
 // it has not read yet.
 func (l *listener) shutDown(log *slog.Logger) {
 	l.ending.Store(true)
-	l.none(idleGrace, func(c *conn) bool { return !c.told })
+	l.none(l.grace, func(c *conn) bool { return !c.told })
 	l.ln.Close()
 	<-l.ended
 	server.EndStreams(l.http)

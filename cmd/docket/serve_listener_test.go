@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bufio"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+)
+
+// Ensure that a shutdown answers the request that comes on a connection that
+// was kept open, or that was accepted before it sent anything, and says on the
+// answer that it is the last.
+func TestShutdownAnswersWhatIsOnItsWay(t *testing.T) {
+	for name, used := range map[string]bool{"a kept connection": true, "a silent one": false} {
+		t.Run(name, func(t *testing.T) {
+			ln, err := listenTCP("127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := newListener("it", ln.Addr().String(), "everything", ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = io.WriteString(w, "yes")
+			}))
+			l.grace = patience
+			served, down := make(chan error, 1), make(chan struct{})
+			go func() { served <- l.serve() }()
+
+			c, err := net.Dial("tcp", l.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			answers := bufio.NewReader(c)
+			if used {
+				mustAsk(t, c, answers, false)
+			}
+			eventually(t, "the connection is accepted and waits", func() bool {
+				return l.count(func(c *conn) bool { return c.state == http.StateIdle || !used }) == 1
+			})
+			go func() {
+				l.shutDown(slog.New(slog.DiscardHandler))
+				close(down)
+			}()
+			eventually(t, "the shutdown begins", l.ending.Load)
+			mustAsk(t, c, answers, true)
+			<-down
+			if err := <-served; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// mustAsk sends a request that must be answered, on the last time a
+// connection is used or not.
+func mustAsk(t *testing.T, c net.Conn, answers *bufio.Reader, last bool) {
+	t.Helper()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(answers, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "yes" || resp.Close != last {
+		t.Errorf("answered %q %v, as the last %t", body, err, resp.Close)
+	}
+}
