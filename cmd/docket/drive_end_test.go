@@ -123,7 +123,8 @@ func (d *drive) settle() {
 	d.t.Helper()
 	d.lateOnes()
 	d.stage.endAll()
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+	within := time.Minute + time.Duration(d.serial)*50*time.Millisecond // more may be left of a longer drive
+	for deadline := time.Now().Add(within); ; time.Sleep(2 * time.Millisecond) {
 		st, err := d.store.Stats()
 		if err != nil {
 			d.t.Fatal(err)
