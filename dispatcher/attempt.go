@@ -2,6 +2,7 @@ package dispatcher
 
 import (
 	"context"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -14,16 +15,24 @@ const (
 	keyEntry   = "entry"
 	keyKind    = "kind"
 	keyRun     = "run"
+	keyEntries = "notifications"
+	keyReceipt = "receipt"
 	keyTarget  = "target"
 	keyAttempt = "attempt"
 	keyReason  = "reason"
 	keyNext    = "next"
-	keyErr     = "err"
+	keyErr     = "error"
 	keyStack   = "stack"
 )
 
-func about(e ci.OutboxEntry) []any {
-	return []any{keyEntry, e.ID, keyKind, e.Kind, keyRun, e.Run, keyTarget, e.Target, keyAttempt, e.Attempts}
+// about names an entry in a line of the log: with its run, and the delivery
+// that made that.
+func (d *Dispatcher) about(e ci.OutboxEntry) []any {
+	attrs := []any{keyEntry, e.ID, keyKind, e.Kind, keyRun, e.Run, keyTarget, e.Target, keyAttempt, e.Attempts}
+	if run, err := d.store.Run(e.Run); err == nil && run.Cause.Receipt != "" {
+		attrs = append(attrs, keyReceipt, run.Cause.Receipt)
+	}
+	return attrs
 }
 
 // verdict is what the loop learns from an attempt.
@@ -44,7 +53,7 @@ func (d *Dispatcher) attempt(ctx context.Context, due ci.OutboxEntry) verdict {
 	work := context.WithoutCancel(ctx)
 	e, ok, err := d.store.BeginAttempt(work, due.ID)
 	if err != nil {
-		d.log.Error("an attempt cannot be recorded, so nothing is sent", append(about(due), keyErr, err)...)
+		d.log.Error("an attempt cannot be recorded, so nothing is sent", append(d.about(due), keyErr, err)...)
 		if ci.CodeOf(err) == ci.CodeUnavailable {
 			return verdictUnwritable
 		}
@@ -84,7 +93,7 @@ func (d *Dispatcher) send(ctx context.Context, e ci.OutboxEntry) (r Result) {
 	defer cancel()
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("sending met a fault of docket's own", append(about(e), keyErr, p, keyStack, string(debug.Stack()))...)
+			d.log.Error("sending met a fault of docket's own", append(d.about(e), keyErr, p, keyStack, string(debug.Stack()))...)
 			r = Result{Outcome: Retry, Detail: "docket met a fault of its own while sending; the server's log has the cause"}
 		}
 	}()
@@ -102,7 +111,7 @@ func (d *Dispatcher) record(ctx context.Context, e ci.OutboxEntry, rec store.Att
 		if err == nil {
 			return true
 		}
-		d.log.Error("an outcome cannot be recorded", append(about(e), keyErr, err)...)
+		d.log.Error("an outcome cannot be recorded", append(d.about(e), keyErr, err)...)
 		if last || ci.CodeOf(err) != ci.CodeUnavailable {
 			return false
 		}
@@ -128,12 +137,14 @@ func (d *Dispatcher) write(ctx context.Context, e ci.OutboxEntry, rec store.Atte
 func (d *Dispatcher) logOutcome(e ci.OutboxEntry, rec store.AttemptResult) {
 	switch rec.State {
 	case ci.OutboxSent:
-		d.log.Debug("notification sent", about(e)...)
+		if d.log.Enabled(context.Background(), slog.LevelDebug) {
+			d.log.Debug("notification sent", d.about(e)...)
+		}
 	case ci.OutboxPending:
-		d.log.Warn("notification failed and will be tried again", append(about(e), keyReason, rec.Error, keyNext, rec.NextAt)...)
+		d.log.Warn("notification failed and will be tried again", append(d.about(e), keyReason, rec.Error, keyNext, rec.NextAt)...)
 	case ci.OutboxSkipped:
-		d.log.Info("notification skipped", append(about(e), keyReason, rec.Error)...)
+		d.log.Info("notification skipped", append(d.about(e), keyReason, rec.Error)...)
 	case ci.OutboxDead:
-		d.log.Error("notification given up", append(about(e), keyReason, rec.Error)...)
+		d.log.Error("notification given up", append(d.about(e), keyReason, rec.Error)...)
 	}
 }

@@ -96,7 +96,7 @@ func (l *loop) start(ctx context.Context) time.Duration {
 		if n, err := d.store.MendDue(ctx, now); err != nil {
 			d.log.Error("due times cannot be mended", keyErr, err)
 		} else if n > 0 {
-			d.log.Warn("notifications waited for a time that the clock gave while it was ahead, and are due now", "notifications", n)
+			d.log.Warn("notifications waited for a time that the clock gave while it was ahead, and are due now", keyEntries, n)
 		}
 	}
 	// Lanes that may not start must not hide those behind them, so it looks
@@ -168,7 +168,7 @@ func (l *loop) begin(ctx context.Context, e ci.OutboxEntry) {
 		defer func() { l.done <- f }()
 		defer func() {
 			if p := recover(); p != nil {
-				l.d.log.Error("sending met a fault of docket's own", append(about(e), keyErr, p, keyStack, string(debug.Stack()))...)
+				l.d.log.Error("sending met a fault of docket's own", append(l.d.about(e), keyErr, p, keyStack, string(debug.Stack()))...)
 			}
 		}()
 		f.result = l.d.attempt(ctx, e)

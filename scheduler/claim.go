@@ -66,7 +66,7 @@ func (s *Scheduler) enoughDescriptors() bool {
 		f, err := os.Open(os.DevNull)
 		if err != nil {
 			if !s.fewFiles {
-				s.Log.Warn("no run starts: no more files can be opened; raise the limit (LimitNOFILE= in a systemd unit)", "error", err)
+				s.Log.Warn("no run starts: no more files can be opened; raise the limit (LimitNOFILE= in a systemd unit)", keyError, err)
 			}
 			s.fewFiles = true
 			return false
@@ -86,13 +86,13 @@ func (s *Scheduler) enoughSpace() bool {
 	}
 	free, err := s.FreeSpace()
 	if err != nil {
-		s.Log.Error("free space cannot be read, so no run starts", "error", err)
+		s.Log.Error("free space cannot be read, so no run starts", keyError, err)
 	}
 	low := err != nil || free < need
 	if low && !s.lowSpace.Swap(true) {
-		s.Log.Warn("no run starts: too little free space", "free", free, "free_space", need)
+		s.Log.Warn("no run starts: too little free space", keyFree, free, keyFreeSpace, need)
 	} else if !low && s.lowSpace.Swap(false) {
-		s.Log.Info("there is enough free space again", "free", free)
+		s.Log.Info("there is enough free space again", keyFree, free)
 	}
 	return !low
 }
@@ -114,8 +114,8 @@ func (s *Scheduler) start(work context.Context, r ci.Run) {
 
 // carry takes a claimed run to its end, and the end into the store.
 func (s *Scheduler) carry(ctx context.Context, r ci.Run) {
-	log := s.Log.With("run", r.ID, "project", r.Project, "attempt", r.Attempt)
-	log.Info("run started", "commit", r.Source.Commit)
+	log := s.about(&r).With(keyAttempt, r.Attempt)
+	log.Info("run started", keyCommit, r.Source.Commit)
 	res := s.carryOut(ctx, r)
 	if res.State == ci.Interrupted {
 		// Refused a deploy step because it was asked to stop: that is the reason.
@@ -127,18 +127,18 @@ func (s *Scheduler) carry(ctx context.Context, r ci.Run) {
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := s.Store.FinishRun(context.WithoutCancel(ctx), r.ID, r.Attempt, end)
 		if err == nil {
-			log.Info("run ended", "state", res.State, "reason", res.Reason)
+			log.Info("run ended", keyState, res.State, keyReason, res.Reason)
 			return
 		}
 		if ci.CodeOf(err) != ci.CodeUnavailable {
-			log.Error("run's end not recorded", "state", res.State, "error", err)
+			log.Error("run's end not recorded", keyState, res.State, keyError, err)
 			return
 		}
 		if ctx.Err() != nil && wait >= 5*time.Second {
-			log.Error("run's end not recorded before the shutdown; the next start settles it", "error", err)
+			log.Error("run's end not recorded before the shutdown; the next start settles it", keyError, err)
 			return
 		}
-		log.Error("run's end not recorded, and tried again", "state", res.State, "error", err)
+		log.Error("run's end not recorded, and tried again", keyState, res.State, keyError, err)
 		time.Sleep(wait)
 	}
 }
@@ -147,7 +147,7 @@ func (s *Scheduler) carry(ctx context.Context, r ci.Run) {
 func (s *Scheduler) carryOut(ctx context.Context, r ci.Run) (res runner.Result) {
 	defer func() {
 		if p := recover(); p != nil {
-			s.Log.Error("panic in a run", "run", r.ID, "panic", p, "stack", string(debug.Stack()))
+			s.about(&r).Error("panic in a run", keyPanic, p, keyStack, string(debug.Stack()))
 			res = runner.Result{State: ci.Failed, Reason: "docket met a fault of its own; the server's log has the cause"}
 		}
 	}()
@@ -167,7 +167,7 @@ func (s *Scheduler) carryOut(ctx context.Context, r ci.Run) (res runner.Result) 
 	}
 	rec := &recorder{store: s.Store, run: r.ID, attempt: r.Attempt}
 	if rec.log, err = s.Store.Logs().Create(r.ID, r.Attempt); err != nil {
-		s.Log.Error("log cannot be written, and the run goes on without", "run", r.ID, "error", err)
+		s.about(&r).Error("log cannot be written, and the run goes on without", keyError, err)
 	} else {
 		defer rec.log.Close()
 	}

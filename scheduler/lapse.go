@@ -14,7 +14,7 @@ func (s *Scheduler) lapse(ctx context.Context) (next time.Time, err error) {
 	for {
 		runs, next, err := s.Store.Lapse(ctx, s.Now(), lapseLimit)
 		for _, run := range runs {
-			s.Log.Info("held run lapsed: nobody approved it in time", "run", run)
+			s.Log.Info("held run lapsed: nobody approved it in time", keyRun, run)
 		}
 		if err != nil || next.IsZero() || next.After(s.Now()) {
 			return next, err

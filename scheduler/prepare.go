@@ -54,15 +54,15 @@ func (s *Scheduler) startJob(work context.Context, r ci.Run) {
 
 // doJob finds out what a run still needs, and freezes it.
 func (s *Scheduler) doJob(ctx context.Context, r ci.Run) {
-	log := s.Log.With("run", r.ID, "project", r.Project)
+	log := s.about(&r)
 	res, err := s.resolve(ctx, r)
 	if err != nil && ctx.Err() == nil {
 		tries := r.Internal.Job.Attempts + 1
 		if tries < jobTries {
 			wait := min(jobFirstWait<<min(tries-1, 20), jobMaxWait)
-			log.Warn("preparing failed, and is repeated", "try", tries, "wait", wait, "error", err)
+			log.Warn("preparing failed, and is repeated", keyTry, tries, keyWait, wait, keyError, err)
 			if err := s.Store.DelayJob(ctx, r.ID, s.Now().Add(wait), ci.MessageOf(err)); err != nil {
-				log.Error("delay of an inbox job not recorded", "error", err)
+				log.Error("delay of an inbox job not recorded", keyError, err)
 			}
 			return
 		}
@@ -71,7 +71,7 @@ func (s *Scheduler) doJob(ctx context.Context, r ci.Run) {
 		return // shut down: the next start does it
 	}
 	if _, err := s.Store.ResolveJob(ctx, r.ID, res); err != nil {
-		log.Error("inbox job not recorded, and repeated", "error", err)
+		log.Error("inbox job not recorded, and repeated", keyError, err)
 	}
 }
 

@@ -18,7 +18,7 @@ func (s *Scheduler) recoverLost(ctx context.Context) error {
 		if err == nil {
 			return s.Runner.Sweep(nil)
 		}
-		s.Log.Error("recovery failed, and is repeated", "error", err)
+		s.Log.Error("recovery failed, and is repeated", keyError, err)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -41,7 +41,7 @@ func (s *Scheduler) settleLost(ctx context.Context) error {
 			return fmt.Errorf("end the processes of run %s: %w", r.ID, err)
 		}
 		if err := s.Runner.Remove(r); err != nil {
-			s.Log.Warn("workspace left behind", "run", r.ID, "error", err)
+			s.about(&r).Warn("workspace left behind", keyError, err)
 		}
 		p := s.Config().Project(r.Project)
 		requeue := p != nil && p.OnInterrupt == ci.OnInterruptRequeue
@@ -53,7 +53,7 @@ func (s *Scheduler) settleLost(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("settle run %s: %w", r.ID, err)
 		}
-		s.Log.Warn("run lost its process", "run", r.ID, "project", r.Project, "state", after.State, "processes", killed)
+		s.about(&r).Warn("run lost its process", keyState, after.State, keyProcesses, killed)
 	}
 	return nil
 }

@@ -252,7 +252,7 @@ func (c *comparison) settle(ctx context.Context, l recovery.Listing) (due []ci.M
 		return nil, err
 	}
 	for i := range out.GaveUp {
-		c.log.Warn("delivery is not asked for any more", "receipt", out.GaveUp[i].Receipt, "event", out.GaveUp[i].Event, "reason", out.GaveUp[i].GaveUp)
+		c.log.Warn("delivery is not asked for any more", keyReceipt, out.GaveUp[i].Receipt, keyEvent, out.GaveUp[i].Event, keyReason, out.GaveUp[i].GaveUp)
 	}
 	r := &c.rec.Last
 	r.Arrived += len(out.Arrived)
@@ -306,7 +306,7 @@ func (c *comparison) ask(ctx context.Context, due []ci.MissedDelivery) error {
 }
 
 func (c *comparison) askFor(ctx context.Context, m ci.MissedDelivery) error {
-	log := c.log.With("receipt", m.Receipt, "event", m.Event)
+	log := c.log.With(keyReceipt, m.Receipt, keyEvent, m.Event)
 	asked := m
 	asked.Asked++
 	asked.AskedAt = ci.At(c.Now())
@@ -321,16 +321,16 @@ func (c *comparison) askFor(ctx context.Context, m ci.MissedDelivery) error {
 	case errors.As(err, &limit), !lasting(err), ci.CodeOf(err) == ci.CodeForbidden:
 		// It was not asked for, and the next one would not be either.
 		if err := c.Store.PutMissed(context.WithoutCancel(ctx), m); err != nil {
-			log.Error("missed delivery not recorded", "error", err)
+			log.Error("missed delivery not recorded", keyError, err)
 		}
 		return err
 	default:
-		log.Warn("delivery cannot be asked for", "error", err)
+		log.Warn("delivery cannot be asked for", keyError, err)
 		asked.Status, asked.StatusCode = ci.MessageOf(err), 0
 		return c.Store.PutMissed(ctx, asked)
 	}
 	c.rec.Last.Asked++
-	log.Info("delivery asked for again", "answer", recovery.Answer(&m), "delivered_at", m.FirstAt.Time, "asked", asked.Asked)
+	log.Info("delivery asked for again", keyAnswer, recovery.Answer(&m), keyDeliveredAt, m.FirstAt.Time, keyAsked, asked.Asked)
 	return c.Store.AskedFor(ctx, m, c.how.by, fmt.Sprintf("the answer to it at %s was %s; its redelivery was asked for (%d of %d)",
 		m.LastAt.UTC().Format(ci.TimeLayout), recovery.Answer(&m), asked.Asked, recovery.MaxAsks))
 }

@@ -109,7 +109,7 @@ func (c *comparison) compareProject(ctx context.Context, p *ci.Project) error {
 	changes := store.HeadChanges{Project: p.Name}
 	if in.First {
 		changes.Base = &ci.HeadsBase{Repository: repo, At: ci.At(c.Now()), Heads: len(list)}
-		c.log.Info("heads are known from now on", "project", p.Name, "heads", len(list))
+		c.log.Info("heads are known from now on", keyProject, p.Name, keyHeads, len(list))
 	} else {
 		if in.Known, in.Open, err = c.Store.HeadState(p.Name); err != nil {
 			return err
@@ -196,7 +196,7 @@ func (c *comparison) startHeads(ctx context.Context, p *ci.Project, repo ci.Repo
 		}
 		if !again {
 			started++
-			c.log.Info("run started for a head that no delivery told of", "project", p.Name, "run", run.ID, "head", h.Key(), "commit", h.Commit)
+			c.log.Info("run started for a head that no delivery told of", keyProject, p.Name, keyRun, run.ID, keyHead, h.Key(), keyCommit, h.Commit)
 		}
 	}
 	c.rec.Last.Started += started

@@ -38,11 +38,11 @@ func newRecoverer() recoverer {
 func (s *Scheduler) began(ctx context.Context) {
 	gap, ok, since, err := s.Store.Began(ctx)
 	if err != nil {
-		s.Log.Error("start not recorded", "error", err)
+		s.Log.Error("start not recorded", keyError, err)
 	}
 	s.up, s.since = ci.At(s.Now()).Time, since // as exact as what is on record
 	if ok {
-		s.Log.Info("docket was away", "from", gap.From.Time, "to", gap.To.Time, "exact", gap.Exact)
+		s.Log.Info("docket was away", keyFrom, gap.From.Time, keyTo, gap.To.Time, keyExact, gap.Exact)
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *Scheduler) recoverLoop(ctx context.Context) {
 	due := map[string]time.Time{}
 	for ctx.Err() == nil {
 		if err := s.Store.Beat(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Error("sign of life not recorded", "error", err)
+			s.Log.Error("sign of life not recorded", keyError, err)
 		}
 		wait := recoverLook
 		cfg := s.Config()
@@ -106,10 +106,10 @@ func (s *Scheduler) compare(ctx context.Context, cfg *ci.Config, in *ci.Integrat
 		return out
 	}
 	defer func() { <-s.comparing }()
-	log := s.Log.With("integration", in.Name)
+	log := s.Log.With(keyIntegration, in.Name)
 	before, err := s.Store.Recovery(in.Name)
 	if err != nil {
-		log.Error("recovery cannot be read", "error", err)
+		log.Error("recovery cannot be read", keyError, err)
 		out.Recovery = ci.Recovery{Integration: in.Name, Problem: ci.MessageOf(err)}
 		return out
 	}
@@ -125,7 +125,7 @@ func (s *Scheduler) compare(ctx context.Context, cfg *ci.Config, in *ci.Integrat
 	}
 	c.rec.ComparedAt = ci.At(s.Now())
 	if err := s.Store.RecordRecovery(ctx, c.rec, c.deliveries); err != nil {
-		log.Error("recovery not recorded", "error", err)
+		log.Error("recovery not recorded", keyError, err)
 	}
 	s.stats.count(in.Name, &c.rec)
 	c.report(before.Problem)
@@ -144,7 +144,7 @@ func (s *Scheduler) compare(ctx context.Context, cfg *ci.Config, in *ci.Integrat
 func (c *comparison) run(ctx context.Context) {
 	defer func() {
 		if p := recover(); p != nil {
-			c.log.Error("panic in a comparison", "panic", p, "stack", string(debug.Stack()))
+			c.log.Error("panic in a comparison", keyPanic, p, keyStack, string(debug.Stack()))
 			c.rec.Problem = "docket met a fault of its own; the server's log has the cause"
 		}
 	}()
@@ -166,7 +166,7 @@ func (c *comparison) stop(err error) {
 		return
 	}
 	c.rec.Problem = ci.MessageOf(err)
-	c.log.Debug("comparison ended early", "error", err)
+	c.log.Debug("comparison ended early", keyError, err)
 }
 
 // report logs what a comparison did, and a problem when it begins or changes.
@@ -174,12 +174,12 @@ func (c *comparison) report(before string) {
 	r := &c.rec.Last
 	switch {
 	case c.rec.Problem != "" && c.rec.Problem != before:
-		c.log.Warn("comparison with the provider not made in full", "reason", c.rec.Problem, "paused_until", c.rec.PausedUntil.Time)
+		c.log.Warn("comparison with the provider not made in full", keyReason, c.rec.Problem, keyPausedUntil, c.rec.PausedUntil.Time)
 	case c.rec.Problem == "" && before != "":
 		c.log.Info("comparison with the provider works again")
 	}
 	if r.Asked+r.Arrived+r.GaveUp+r.Started > 0 {
-		c.log.Info("compared with the provider", "missed", r.Missed, "asked", r.Asked, "arrived", r.Arrived, "gave_up", r.GaveUp, "heads_without_run", r.NoRun, "started", r.Started)
+		c.log.Info("compared with the provider", keyMissed, r.Missed, keyAsked, r.Asked, keyArrived, r.Arrived, keyGaveUp, r.GaveUp, keyNoRun, r.NoRun, keyStarted, r.Started)
 	}
 }
 

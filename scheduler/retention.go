@@ -64,7 +64,7 @@ func (s *Scheduler) prune(ctx context.Context, every time.Duration) error {
 			return err
 		}
 		if n > 0 {
-			s.Log.Info("removed the bodies of old deliveries", "bodies", n)
+			s.Log.Info("removed the bodies of old deliveries", keyBodies, n)
 		}
 	}
 	if keep.Logs > 0 && (p.swept == 0 || passed-p.swept >= sweepEvery) {
@@ -83,7 +83,7 @@ func (s *Scheduler) moveRetentionTime(ctx context.Context, passed time.Duration)
 		}
 		p.marked, p.at = p.time, passed
 		if now.Sub(p.time) > 24*time.Hour && !p.time.IsZero() {
-			s.Log.Warn("the clock is far ahead of what was last seen, so ages follow it slowly; correct it if it is wrong", "now", now, "seen", p.time)
+			s.Log.Warn("the clock is far ahead of what was last seen, so ages follow it slowly; correct it if it is wrong", keyNow, now, keySeen, p.time)
 		}
 	}
 	p.time = retentionTime(p.time, now, passed-p.at)
@@ -104,11 +104,11 @@ func (s *Scheduler) pruneRecords(ctx context.Context, before time.Time) error {
 	}
 	for _, run := range p.Runs {
 		if err := s.Store.Logs().Remove(run); err != nil {
-			s.Log.Warn("log left behind", "run", run, "error", err)
+			s.Log.Warn("log left behind", keyRun, run, keyError, err)
 		}
 	}
 	if !p.None() {
-		s.Log.Info("removed what ended long ago", "runs", len(p.Runs), "receipts", p.Receipts, "notifications", p.Entries, "decisions", p.Decisions)
+		s.Log.Info("removed what ended long ago", keyRuns, len(p.Runs), keyReceipts, p.Receipts, keyEntries, p.Entries, keyDecisions, p.Decisions)
 	}
 	return nil
 }
@@ -124,10 +124,10 @@ func (s *Scheduler) sweepLogs(ctx context.Context, before time.Time) {
 		defer func() { <-s.pruner.sweeps }()
 		n, err := s.Store.Logs().Prune(ctx, before)
 		if err != nil && ctx.Err() == nil {
-			s.Log.Warn("old logs left behind", "error", err)
+			s.Log.Warn("old logs left behind", keyError, err)
 		}
 		if n > 0 {
-			s.Log.Info("removed old logs", "runs", n)
+			s.Log.Info("removed old logs", keyRuns, n)
 		}
 	})
 }

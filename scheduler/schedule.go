@@ -118,7 +118,7 @@ func (s *Scheduler) settleSlot(ctx context.Context, cfg *ci.Config, key store.Sl
 	case !done:
 		return fmt.Errorf("schedule %q of project %s was settled by another hand", tt.schedule.Cron, key.Project)
 	case run.ID != "":
-		s.Log.Info("a slot's run was made", "run", run.ID, "project", key.Project, "slot", run.Cause.Slot, "missed", look.Missed)
+		s.Log.Info("a slot's run was made", keyRun, run.ID, keyProject, key.Project, keySlot, run.Cause.Slot, keyMissed, look.Missed)
 	}
 	return nil
 }

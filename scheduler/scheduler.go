@@ -120,7 +120,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	recovering.Go(func() { s.recoverLoop(ctx) })
 	s.loop(ctx, work)
 	if err := s.Store.Stopped(work, s.Now()); err != nil {
-		s.Log.Error("time of the shutdown not recorded", "error", err)
+		s.Log.Error("time of the shutdown not recorded", keyError, err)
 	}
 	recovering.Wait()
 	s.shutDown(stop)
@@ -198,8 +198,18 @@ func (s *Scheduler) scan(ctx, work context.Context) time.Duration {
 // report logs a fault; what the end of the scheduler cut short is none.
 func (s *Scheduler) report(ctx context.Context, what string, err error) {
 	if err != nil && ctx.Err() == nil {
-		s.Log.Error("scan failed, and is repeated", "part", what, "error", err)
+		s.Log.Error("scan failed, and is repeated", keyPart, what, keyError, err)
 	}
+}
+
+// about returns the log for lines about a run, with the delivery that made it
+// where there is one.
+func (s *Scheduler) about(r *ci.Run) *slog.Logger {
+	log := s.Log.With(keyRun, r.ID, keyProject, r.Project)
+	if r.Cause.Receipt != "" {
+		log = log.With(keyReceipt, r.Cause.Receipt)
+	}
+	return log
 }
 
 // LastScan returns when the last scan ended; zero before the first.

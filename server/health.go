@@ -12,26 +12,37 @@ import (
 	"docket/store/ci"
 )
 
+// InstanceHeader tells on /healthz which process answers: it is made anew at
+// each start, and says nothing else.
+const InstanceHeader = "Docket-Instance"
+
 // GET /healthz: the process answers.
 func (s *Server) healthz(c echo.Context) error {
+	c.Response().Header().Set(InstanceHeader, s.instance)
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
 	return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
 }
 
 // GET /readyz: the store takes writes and the rest of docket has nothing to
 // complain about; else a 503 with every reason.
 func (s *Server) readyz(c echo.Context) error {
-	var reasons []string
+	reasons := s.notReady()
+	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
+	if len(reasons) > 0 {
+		return &notReady{reasons}
+	}
+	return c.JSON(http.StatusOK, map[string]string{"status": "ready"})
+}
+
+// notReady returns every reason why docket is not ready; none if it is.
+func (s *Server) notReady() (reasons []string) {
 	if err := s.writable(); err != nil {
 		reasons = append(reasons, ci.MessageOf(err))
 	}
 	if s.ready != nil {
 		reasons = append(reasons, s.ready()...)
 	}
-	c.Response().Header().Set(echo.HeaderCacheControl, "no-store")
-	if len(reasons) > 0 {
-		return &notReady{reasons}
-	}
-	return c.JSON(http.StatusOK, map[string]string{"status": "ready"})
+	return reasons
 }
 
 // notReady is a failed readiness check.

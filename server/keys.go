@@ -17,4 +17,6 @@ const (
 	keyPath        = "path"
 	keyError       = "error"
 	keyStack       = "stack"
+	keyLevel       = "level"
+	keyBy          = "by"
 )

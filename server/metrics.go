@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,7 +30,7 @@ func newRegistry() *prometheus.Registry {
 }
 
 // newMetrics registers a server's metrics. Two servers cannot share a registry.
-func newMetrics(r *prometheus.Registry, st *store.Store, version string) *metrics {
+func newMetrics(r *prometheus.Registry, st *store.Store, version string, now func() time.Time) *metrics {
 	m := &metrics{
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "docket_deliveries_total",
@@ -51,7 +52,7 @@ func newMetrics(r *prometheus.Registry, st *store.Store, version string) *metric
 		ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	r.MustRegister(m.deliveries, m.refusals, m.requests, build, newStoreCollector(st))
+	r.MustRegister(m.deliveries, m.refusals, m.requests, build, newStoreCollector(st, now))
 	return m
 }
 
@@ -85,15 +86,22 @@ type storeCollector struct {
 	store               *store.Store
 	runs, outbox, bytes *prometheus.Desc
 	paused              *prometheus.Desc
+	free                *prometheus.Desc
+	queued, pending     *prometheus.Desc
+	now                 func() time.Time
 }
 
-func newStoreCollector(st *store.Store) *storeCollector {
+func newStoreCollector(st *store.Store, now func() time.Time) *storeCollector {
 	return &storeCollector{
-		store:  st,
-		runs:   prometheus.NewDesc("docket_runs", "Runs that have not ended, by state.", []string{"state"}, nil),
-		outbox: prometheus.NewDesc("docket_outbox", "Outbox entries that were not sent, by state.", []string{"state"}, nil),
-		bytes:  prometheus.NewDesc("docket_store_bytes", "Size of the store's file.", nil, nil),
-		paused: prometheus.NewDesc("docket_paused", "Whether runs or the outbox wait for an operator to resume them: 1 or 0.", []string{"what"}, nil),
+		store:   st,
+		now:     now,
+		runs:    prometheus.NewDesc("docket_runs", "Runs that have not ended, by state.", []string{"state"}, nil),
+		outbox:  prometheus.NewDesc("docket_outbox", "Outbox entries that were not sent, by state.", []string{"state"}, nil),
+		bytes:   prometheus.NewDesc("docket_store_bytes", "Size of the store's file.", nil, nil),
+		free:    prometheus.NewDesc("docket_store_free_bytes", "Bytes of the store's file that are free to be filled again; docket compact gives them back.", nil, nil),
+		queued:  prometheus.NewDesc("docket_queue_oldest_age_seconds", "Age of the oldest queued run; 0 for none.", nil, nil),
+		pending: prometheus.NewDesc("docket_outbox_oldest_age_seconds", "Age of the oldest outbox entry that is still to be sent; 0 for none.", nil, nil),
+		paused:  prometheus.NewDesc("docket_paused", "Whether runs or the outbox wait for an operator to resume them: 1 or 0.", []string{"what"}, nil),
 	}
 }
 
@@ -101,7 +109,9 @@ func (c *storeCollector) Describe(ch chan<- *prometheus.Desc) {
 	ch <- c.runs
 	ch <- c.outbox
 	ch <- c.bytes
-	ch <- c.paused
+	for _, d := range []*prometheus.Desc{c.paused, c.free, c.queued, c.pending} {
+		ch <- d
+	}
 }
 
 func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
@@ -120,6 +130,14 @@ func (c *storeCollector) Collect(ch chan<- prometheus.Metric) {
 	gauge(c.outbox, st.OutboxPending, string(ci.OutboxPending))
 	gauge(c.outbox, st.OutboxDead, string(ci.OutboxDead))
 	ch <- prometheus.MustNewConstMetric(c.bytes, prometheus.GaugeValue, float64(st.FileBytes))
+	ch <- prometheus.MustNewConstMetric(c.free, prometheus.GaugeValue, float64(st.FreeBytes))
+	for desc, since := range map[*prometheus.Desc]time.Time{c.queued: st.OldestQueued, c.pending: st.OldestPending} {
+		age := 0.0
+		if !since.IsZero() {
+			age = max(0, c.now().Sub(since).Seconds())
+		}
+		ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, age)
+	}
 	paused, err := c.store.Pauses()
 	if err != nil {
 		ch <- prometheus.NewInvalidMetric(c.paused, errors.New(ci.MessageOf(err)))

@@ -2,7 +2,9 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -83,6 +85,25 @@ func (l *refusals) last(limit int) []refusal {
 	list := make([]refusal, 0, n)
 	for i := range n {
 		list = append(list, l.ring[(l.n-1-i)%keptRefusals])
+	}
+	return list
+}
+
+// refusalsOf is how far back State counts refusals.
+const refusalsOf = time.Hour
+
+// lately counts the refusals that are kept and came after a time, those with
+// the newest one first.
+func (l *refusals) lately(after time.Time) (list []Refused) {
+	for _, r := range l.last(keptRefusals) {
+		if !r.At.After(after) {
+			break
+		}
+		i := slices.IndexFunc(list, func(x Refused) bool { return x.Integration == r.Integration && x.Reason == r.Reason })
+		if i < 0 {
+			i, list = len(list), append(list, Refused{Integration: r.Integration, Reason: r.Reason, Detail: r.Detail, LastAt: r.At})
+		}
+		list[i].Count++
 	}
 	return list
 }

@@ -103,6 +103,9 @@ func routes() []route {
 	api(post, "/login-links", ci.Admin, (*Server).createLoginLink)
 	api(post, "/backup", ci.Admin, (*Server).backup)
 	api(post, "/verify", ci.Admin, (*Server).verify)
+	api(get, "/state", ci.Viewer, (*Server).getState)
+	api(get, "/log-level", ci.Viewer, (*Server).getLogLevel)
+	api(http.MethodPut, "/log-level", ci.Admin, (*Server).putLogLevel)
 	api(post, "/reload", ci.Admin, (*Server).reloadConfig)
 
 	page := func(method, path string, need ci.Role, handle func(*Server, echo.Context) error) {

@@ -6,6 +6,7 @@ package server
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"net"
 	"net/http"
@@ -35,6 +36,7 @@ type Options struct {
 	// Config returns the configuration in force; it is asked once per request.
 	Config func() *ci.Config
 	Log    *slog.Logger     // default: discards
+	Level  *slog.LevelVar   // of Log; nil: it cannot be changed
 	Now    func() time.Time // default time.Now
 	// Ready returns sentences about why the rest of docket is not ready; none
 	// means it is. It may be nil.
@@ -62,6 +64,7 @@ type Server struct {
 	store    *store.Store
 	config   func() *ci.Config
 	log      *slog.Logger
+	level    *slog.LevelVar
 	now      func() time.Time
 	ready    func() []string
 	reload   func(context.Context) error
@@ -69,6 +72,7 @@ type Server struct {
 	registry *prometheus.Registry
 	metrics  *metrics
 	version  string
+	instance string // of this process, see InstanceHeader
 	pages    *web.Renderer
 	backups  func() BackupStatus
 	began    time.Time // when refusals began to be kept
@@ -89,12 +93,14 @@ func New(o Options) *Server {
 		store:     o.Store,
 		config:    o.Config,
 		log:       o.Log,
+		level:     o.Level,
 		now:       o.Now,
 		ready:     o.Ready,
 		reload:    o.Reload,
 		recover:   o.Recover,
 		registry:  o.Registry,
 		version:   o.Version,
+		instance:  rand.Text(),
 		pages:     o.Pages,
 		backups:   o.Backups,
 		door:      newDoor(),
@@ -115,7 +121,7 @@ func New(o Options) *Server {
 	if s.pages == nil {
 		s.pages = web.New(s.version)
 	}
-	s.metrics = newMetrics(s.registry, s.store, s.version)
+	s.metrics = newMetrics(s.registry, s.store, s.version, s.now)
 	if s.backups != nil {
 		registerBackups(s.registry, s.backups)
 	}

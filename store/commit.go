@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"docket/store/ci"
 )
@@ -156,6 +157,7 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 	if e := s.broken.Load(); e != nil {
 		return -1, 0, e
 	}
+	began := time.Now()
 	btx, err := s.db.Begin(true)
 	if err != nil {
 		return -1, 0, s.failed(err)
@@ -194,6 +196,9 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 		return -1, 0, s.failed(err)
 	}
 	s.health.Store(nil)
+	if s.committed != nil {
+		s.committed(Commit{Batch: len(batch), Took: time.Since(began), Ended: t.ended})
+	}
 	if t.beat > 0 {
 		s.beat.Store(t.beat)
 	}

@@ -193,6 +193,15 @@ func (t *tx) putRun(r *ci.Run) error {
 	return t.put(bucketRuns, runKey(r.Project, r.Number), encodeRun(r.Internal.Seq, r.State, runJSON(r)))
 }
 
+// noteEnd remembers a run's end for who watches commits.
+func (t *tx) noteEnd(r *ci.Run) {
+	e := Ended{Project: r.Project, State: r.State}
+	if !r.StartedAt.IsZero() {
+		e.Ran = max(0, t.now.Sub(r.StartedAt.Time))
+	}
+	t.ended = append(t.ended, e)
+}
+
 // moveRun takes a run to another state, if the table of transitions allows
 // it, with the index entry and what is to be told of it.
 func (t *tx) moveRun(r *ci.Run, to ci.State, reason string) error {
@@ -220,6 +229,7 @@ func (t *tx) moveRun(r *ci.Run, to ci.State, reason string) error {
 			r.Internal.Job = nil
 		}
 		endSteps(r)
+		t.noteEnd(r)
 	}
 	if err := t.put(bucketStates, stateKey(to, r.Project, r.Number), stateValue(r)); err != nil {
 		return err

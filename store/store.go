@@ -54,8 +54,25 @@ type Options struct {
 	ReadOnly    bool                     // for looking at a stopped store
 	LogDir      string                   // default: logs beside the file
 	FreeSpace   func() (int64, error)    // tests only: bytes free beside the file
+	// Committed is told of each commit once it is on disk, before those who
+	// wait for it: it must not block.
+	Committed func(Commit)
 
 	walk bool // also the pages of a large file that was closed in order
+}
+
+// Commit is one write to the disk.
+type Commit struct {
+	Batch int           // how many changes shared it
+	Took  time.Duration // from its first change to the end of its sync
+	Ended []Ended       // the runs that came to their end in it
+}
+
+// Ended is a run's end.
+type Ended struct {
+	Project string
+	State   ci.State
+	Ran     time.Duration // since its last attempt began; 0 if there was none
 }
 
 // Store is one open database. It is safe for use by many goroutines; one
@@ -66,6 +83,7 @@ type Store struct {
 	now       func() time.Time
 	runURL    func(string) string
 	failpoint func(string) error
+	committed func(Commit)
 	instance  string // starts the ids of this store's outbox entries
 	layout    *layout
 	kept      string       // see Kept
@@ -120,7 +138,7 @@ func Open(path string, o Options) (*Store, error) {
 		}
 	}
 	s := &Store{
-		db: db, path: path, kept: kept, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint,
+		db: db, path: path, kept: kept, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint, committed: o.Committed,
 		queue: make(chan *op, 1024), closing: make(chan struct{}), stopped: make(chan struct{}),
 		logs: newLogs(o.LogDir),
 	}

@@ -19,6 +19,7 @@ type tx struct {
 	wrote  bool             // this closure changed something
 	lanes  map[string]*lane // those it has read or changed, written back when it ends
 	topics uint32           // what it is about, for the wakeups after the commit
+	ended  []Ended          // the runs that it ends
 	beat   int64            // the sign of life that the transaction writes, Unix milliseconds
 }
 

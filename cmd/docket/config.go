@@ -103,6 +103,7 @@ func (l *loader) config(root ast.Node, cfg *ci.Config) {
 	cfg.Limits = l.limits(o)
 	cfg.Retention = l.retention(o)
 	cfg.Backup = l.backup(o)
+	cfg.Log = l.log(o)
 	cfg.ShutdownGrace = o.duration("shutdown_grace")
 	cfg.ScanInterval = o.duration("scan_interval")
 	cfg.AdminToken = l.secret(o, "admin_token", secretHeader)
@@ -261,6 +262,16 @@ func (l *loader) limits(o *object) ci.Limits {
 	return ci.Limits{
 		Body: lo.size("body"), ConcurrentRuns: int(lo.whole("concurrent_runs")), Log: lo.size("log"), FreeSpace: lo.size("free_space"),
 	}
+}
+
+func (l *loader) log(o *object) ci.LogConfig {
+	lo := l.absent(sectionLog)
+	if o.has("log") {
+		if given := l.object(o.field("log"), sectionLog, "log"); given != nil {
+			lo = given
+		}
+	}
+	return ci.LogConfig{Level: lo.oneOf("level"), Format: lo.oneOf("format")}
 }
 
 // dataDirOf returns the data directory that a configuration names, though the

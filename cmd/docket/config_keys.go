@@ -14,6 +14,7 @@ const (
 	sectionTop         section = "docket.yaml"
 	sectionListen      section = "listen"
 	sectionLimits      section = "limits"
+	sectionLog         section = "log"
 	sectionRetention   section = "retention"
 	sectionBackup      section = "backup"
 	sectionIntegration section = "integrations"
@@ -127,6 +128,7 @@ func configKeys() map[section]mapping {
 			{name: "backup", shape: isMapping, section: sectionBackup, about: "Backups that a running server makes by itself; none if left out."},
 			{name: "shutdown_grace", shape: isDuration, def: "30s", low: int64(time.Millisecond), high: int64(24 * time.Hour), about: "How long running steps may go on after SIGTERM; then they end as interrupted."},
 			{name: "scan_interval", shape: isDuration, def: "5s", low: int64(10 * time.Millisecond), high: int64(time.Hour), about: "How often work is looked for when no wakeup arrives."},
+			{name: "log", shape: isMapping, section: sectionLog, about: "How much docket's own log says, and how it is written."},
 			{name: "admin_token", shape: isSecret, about: "An API token with the role admin that is always valid."},
 			{name: "integrations", shape: isMappings, mayBeEmpty: true, section: sectionIntegration, about: "Where deliveries come from and statuses go to."},
 			{name: "projects", shape: isMappings, mayBeEmpty: true, section: sectionProject, about: "What runs: one repository's work each."},
@@ -141,6 +143,10 @@ func configKeys() map[section]mapping {
 			{name: "concurrent_runs", shape: isWhole, def: "2", low: 1, high: 1000, about: "Runs at the same time, over all projects."},
 			{name: "log", shape: isSize, def: "16MiB", low: 1 << 10, high: 1 << 40, about: "Of a run; past it output is dropped with a notice."},
 			{name: "free_space", shape: isSize, def: "1GiB", low: 0, high: noBound, about: "Below it no run starts; intake goes on while it can."},
+		}},
+		sectionLog: {about: "docket's own log, on standard error", keys: []key{
+			{name: "level", shape: isWord, def: "info", words: []string{"debug", "info", "warn", "error"}, about: "From how grave a line on it is written; read again at SIGHUP."},
+			{name: "format", shape: isWord, def: ci.LogText, words: []string{ci.LogText, ci.LogJSON}, about: "json is one object a line, for collectors; read at the start."},
 		}},
 		sectionRetention: {about: "How long what has ended is kept", keys: []key{
 			{name: "runs", shape: isDuration, low: int64(minRetention), high: forever, about: "Runs with their logs, deliveries, notifications and decisions; for ever if left out."},

@@ -63,6 +63,7 @@ func TestExampleConfiguration(t *testing.T) {
 		Backup:        &ci.Backup{Dir: "/var/backups/docket", Every: 24 * time.Hour, Keep: 7},
 		ShutdownGrace: 30 * time.Second,
 		ScanInterval:  5 * time.Second,
+		Log:           ci.LogConfig{Level: "info", Format: ci.LogText},
 		AdminToken:    secret("admin.token"),
 		Integrations: []ci.Integration{{
 			Name: "github", Provider: "github", APIURL: "https://api.github.com/",
@@ -133,6 +134,7 @@ func TestConfigDefaults(t *testing.T) {
 		Limits:        ci.Limits{Body: 25 << 20, ConcurrentRuns: 2, Log: 16 << 20, FreeSpace: 1 << 30},
 		ShutdownGrace: 30 * time.Second,
 		ScanInterval:  5 * time.Second,
+		Log:           ci.LogConfig{Level: "info", Format: ci.LogText},
 	}
 	if d := cmp.Diff(want, cfg, cmp.AllowUnexported(ci.Secret{})); d != "" {
 		t.Error(d)

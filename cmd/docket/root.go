@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 failed or refused, 2 wrong usage.`,
 	},
 		newInit(a), newCheck(a), newSchema(a), newServe(a),
 		newRuns(a), newReceipts(a), newProjects(a), newOutbox(a), newToken(a), newUser(a), newLoginLink(a),
-		newHook(a), newExplain(a), newBackup(a), newRestore(a), newCompact(a), newVerify(a),
+		newHook(a), newExplain(a), newBackup(a), newRestore(a), newCompact(a), newVerify(a), newDoctor(a), newLogLevel(a),
 		newVersion(a), newCompletion(a), newSupervise(), newMan(),
 	)
 	commands := root.RunE

@@ -231,7 +231,7 @@ func mustInit(t *testing.T, provider string) string {
 func soundConfig() (root obj, at map[section]obj) {
 	secret := obj{"file": "/s"}
 	at = map[section]obj{
-		sectionListen: {"address": "127.0.0.1:1"}, sectionLimits: {}, sectionRetention: {"runs": "200h"}, sectionBackup: {"dir": "b"}, sectionSecret: secret,
+		sectionListen: {"address": "127.0.0.1:1"}, sectionLimits: {}, sectionLog: {}, sectionRetention: {"runs": "200h"}, sectionBackup: {"dir": "b"}, sectionSecret: secret,
 		sectionApp: {"id": 1, "private_key": obj{"file": "/app.pem"}}, sectionConcurrency: {"group": "g"}, sectionGit: {},
 		sectionInput: {"name": "target"}, sectionStep: {"name": "test", "run": "make"},
 		sectionNotify: {"webhook": "https://h.example/x", "secret": obj{"file": "/s"}},
@@ -249,7 +249,7 @@ func soundConfig() (root obj, at map[section]obj) {
 		"concurrency": at[sectionConcurrency], "inputs": []any{at[sectionInput]}, "steps": []any{at[sectionStep]}, "notify": []any{at[sectionNotify]},
 	}
 	root = obj{
-		"data_dir": "/d", "listen": []any{at[sectionListen]}, "limits": at[sectionLimits], "retention": at[sectionRetention], "backup": at[sectionBackup],
+		"data_dir": "/d", "listen": []any{at[sectionListen]}, "limits": at[sectionLimits], "log": at[sectionLog], "retention": at[sectionRetention], "backup": at[sectionBackup],
 		"integrations": []any{at[sectionIntegration]}, "projects": []any{at[sectionProject]},
 	}
 	at[sectionTop] = root

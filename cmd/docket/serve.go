@@ -49,8 +49,8 @@ they ask for, and tell the provider and others how it went.
 SIGTERM or SIGINT ends it: nothing new is started, running steps get shutdown_grace to
 end by themselves, and what still runs then is recorded as interrupted; until then
 deliveries are taken. A second signal does not wait. SIGHUP reads the configuration again;
-a broken one is refused and the old one stays in force. Listeners and data_dir are only
-read at the start.
+a broken one is refused and the old one stays in force. A secret's file that changes is read again by itself. Listeners, data_dir
+and log.format are only read at the start.
 
 SIGUSR2 makes the process the docket that now lies where it was started from, or the same
 one with new listeners, and refuses nobody: the new one first tries itself out, steps end
@@ -76,10 +76,12 @@ git repository and one project, delivers a signed push to itself, and prints whe
 // appliance is one running docket: the only place where the rooms are wired
 // together.
 type appliance struct {
-	log    *slog.Logger
-	config *ci.Config                                          // in force at the start
-	reload func() (*ci.Config, error)                          // reads it again
-	ready  func(ctx context.Context, addresses []string) error // called once it listens; nil: nothing
+	log     *slog.Logger
+	level   *slog.LevelVar                                      // of log; nil: fixed
+	config  *ci.Config                                          // in force at the start
+	reload  func() (*ci.Config, error)                          // reads it again
+	secrets *watchedFiles                                       // of the configuration; nil: they are not watched
+	ready   func(ctx context.Context, addresses []string) error // called once it listens; nil: nothing
 
 	program string  // what SIGUSR2 starts; "": it is refused
 	given   sockets // at the start
@@ -92,8 +94,10 @@ type appliance struct {
 	server  *server.Server
 	backups *backups
 
-	began    time.Time
-	stopping atomic.Bool // it starts nothing more
+	began     time.Time
+	stopping  atomic.Bool // it starts nothing more
+	rereading sync.Mutex
+	refused   atomic.Bool // the configuration was broken when it was last read
 }
 
 // serve runs the appliance until ctx ends. It is shut down in the order
@@ -102,6 +106,8 @@ type appliance struct {
 func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	d.began = time.Now()
 	d.stopping.Store(false)
+	d.refused.Store(false)
+	work := newWorkMetrics()
 	d.current.Store(d.config)
 	a.collectLessOften()
 	if err := os.MkdirAll(d.config.DataDir, 0o700); err != nil {
@@ -109,13 +115,14 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	}
 	d.store, err = store.Open(filepath.Join(d.config.DataDir, storeFile), store.Options{
 		RunURL: func(id string) string { return d.current.Load().RunURL(id) }, Failpoint: a.failpoints.commit,
+		Committed: work.committed,
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.store.Close()) }()
 	if kept := d.store.Kept(); kept != "" {
-		d.log.Info("the store was brought forward to this docket's schema, and the file as it was is kept; remove it when all is well", "kept", kept)
+		d.log.Info("the store was brought forward to this docket's schema, and the file as it was is kept; remove it when all is well", keyKept, kept)
 	}
 
 	d.forge = forge.New(forge.Options{Config: d.current.Load, Version: buildInfo().Version})
@@ -135,9 +142,10 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		sentCollector{sender.Stats}, recoveryCollector{d.sched.RecoveryStats, d.store, d.current.Load})
+	work.register(registry, d)
 	d.backups = &backups{config: d.current.Load, store: d.store, log: d.log, now: time.Now}
 	d.server = server.New(server.Options{
-		Store: d.store, Config: d.current.Load, Log: d.log, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
+		Store: d.store, Config: d.current.Load, Log: d.log, Level: d.level, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
 		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover, Backups: d.backups.Status,
 	})
 	listeners, err := listen(d)
@@ -169,7 +177,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	var once sync.Once
 	fail := func(what string, err error) error {
 		if err != nil {
-			d.log.Error("a worker ended, so docket stops", "worker", what, "error", err)
+			d.log.Error("a worker ended, so docket stops", keyWorker, what, keyError, err)
 			once.Do(func() { close(end) })
 		}
 		return err
@@ -178,6 +186,8 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	defer stopHUP()
 	upgrade, stopUpgrade := d.upgradeOnSignal(ctx, listeners)
 	defer stopUpgrade()
+	var watching sync.WaitGroup
+	watching.Go(func() { d.watchSecrets(schedCtx) })
 	var sched, send errgroup.Group
 	sched.Go(func() error { return fail("scheduler", d.sched.Run(schedCtx)) })
 	send.Go(func() error { return fail("dispatcher", sender.Run(sendCtx)) })
@@ -189,7 +199,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	}
 	d.sayPauses()
 	for _, l := range listeners {
-		d.log.Info("listening", "address", l.address, "serves", l.what)
+		d.log.Info("listening", keyAddress, l.address, keyServes, l.what)
 	}
 	d.given.close()
 	stopWatchdog := d.watchdog()
@@ -197,7 +207,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	d.notify(notifyReady)
 	if d.ready != nil {
 		if err := d.ready(ctx, addresses(listeners)); err != nil {
-			d.log.Error("start", "error", err)
+			d.log.Error("start", keyError, err)
 		}
 	}
 	what, told := "shutting down", d.notifyStopping
@@ -212,6 +222,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	d.stopping.Store(true)
 	stopSched()
 	err := sched.Wait()
+	watching.Wait()
 	shutDown(listeners, d.log)
 	err = errors.Join(err, serving.Wait())
 	saving.Wait()
@@ -225,11 +236,11 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 func (d *appliance) sayPauses() {
 	paused, err := d.store.Pauses()
 	if err != nil {
-		d.log.Error("pauses cannot be read", "error", err)
+		d.log.Error("pauses cannot be read", keyError, err)
 	}
 	for _, p := range []pausable{pausableRuns, pausableOutbox} {
 		if pause := paused.Of(p.work); pause != nil {
-			d.log.Warn(p.held, "since", pause.Since, "by", pause.By.Name, "reason", pause.Reason)
+			d.log.Warn(p.held, keySince, pause.Since, keyBy, pause.By.Name, keyReason, pause.Reason)
 		}
 	}
 }

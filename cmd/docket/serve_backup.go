@@ -109,14 +109,14 @@ func (b *backups) make(ctx context.Context, cfg *ci.Backup) (err error) {
 			b.status.Last, b.status.Failed = at, ""
 		case ctx.Err() == nil:
 			b.status.Failed = ci.MessageOf(err)
-			b.log.Error("backup failed, and is tried again", "dir", cfg.Dir, "wait", backupRetry, "error", err)
+			b.log.Error("backup failed, and is tried again", keyDir, cfg.Dir, keyWait, backupRetry, keyError, err)
 		}
 	}()
 	size, err := b.write(ctx, cfg.Dir, path)
 	if err != nil {
 		return err
 	}
-	b.log.Info("backup made", "file", path, "bytes", size)
+	b.log.Info("backup made", keyFile, path, keyBytes, size)
 	return b.thin(cfg, name)
 }
 
@@ -186,7 +186,7 @@ func (b *backups) thin(cfg *ci.Backup, made string) error {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return ci.Wrap(ci.CodeUnavailable, err, "the old backup %s cannot be removed; mend its directory's permissions", path)
 		}
-		b.log.Info("old backup removed", "file", path)
+		b.log.Info("old backup removed", keyFile, path)
 		names = names[1:]
 	}
 	return nil

@@ -118,7 +118,7 @@ func (l *listener) shutDown(log *slog.Logger) {
 	if !l.none(httpGrace, func(c *conn) bool {
 		return c.state == http.StateActive || c.state == http.StateNew && time.Since(c.since) < newGrace
 	}) {
-		log.Warn("requests under way were cut off", "address", l.address)
+		log.Warn("requests under way were cut off", keyAddress, l.address)
 	}
 	l.http.Close()
 }

@@ -37,7 +37,7 @@ func (d *appliance) notifyStopping() string {
 // notify tells the service manager, if there is one.
 func (d *appliance) notify(state string) {
 	if _, err := manager.SdNotify(false, state); err != nil {
-		d.log.Warn("the service manager cannot be told", "error", err)
+		d.log.Warn("the service manager cannot be told", keyError, err)
 	}
 }
 
@@ -49,7 +49,7 @@ const firstScan = 15 * time.Minute
 func (d *appliance) watchdog() (stop func()) {
 	interval, err := manager.SdWatchdogEnabled(false)
 	if err != nil {
-		d.log.Warn("the watchdog is not understood, so it is not told", "error", err)
+		d.log.Warn("the watchdog is not understood, so it is not told", keyError, err)
 	}
 	if err != nil || interval == 0 {
 		return func() {}
@@ -63,7 +63,7 @@ func (d *appliance) watchdog() (stop func()) {
 			if err := d.well(ctx, interval/4); err == nil {
 				d.notify(manager.SdNotifyWatchdog)
 			} else if ctx.Err() == nil {
-				d.log.Error("the watchdog is not told that all is well", "error", err)
+				d.log.Error("the watchdog is not told that all is well", keyError, err)
 			}
 			select {
 			case <-tick.C:

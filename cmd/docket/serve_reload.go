@@ -13,7 +13,10 @@ import (
 
 // reread reads the configuration again and puts it in force as a whole. A
 // broken one is refused, and the old one stays.
-func (d *appliance) reread() error {
+func (d *appliance) reread() (err error) {
+	d.rereading.Lock()
+	defer d.rereading.Unlock()
+	defer func() { d.refused.Store(err != nil) }()
 	if d.reload == nil {
 		return errors.New("this configuration cannot be read again")
 	}
@@ -30,14 +33,31 @@ func (d *appliance) reread() error {
 		{"listen", !slices.EqualFunc(cfg.Listen, old.Listen, func(a, b ci.Listen) bool {
 			return a.Address == b.Address && a.Socket == b.Socket && slices.Equal(a.Serve, b.Serve)
 		})},
+		{"log.format", cfg.Log.Format != old.Log.Format},
 	} {
 		if fixed.changed {
-			d.log.Warn("this key is only read at the start: restart docket to change it", "key", fixed.key)
+			d.log.Warn("this key is only read at the start: restart docket to change it", keyKey, fixed.key)
 		}
 	}
-	cfg.DataDir, cfg.Listen = old.DataDir, old.Listen
+	cfg.DataDir, cfg.Listen, cfg.Log.Format = old.DataDir, old.Listen, old.Log.Format
+	if d.level != nil {
+		d.level.Set(levelOf(cfg))
+	}
 	d.current.Store(cfg)
 	return nil
+}
+
+// rereadAndSay is reread, told to the service manager and the log with what
+// it was made for.
+func (d *appliance) rereadAndSay(why ...any) {
+	d.notify(notifyReloading())
+	err := d.reread()
+	d.notify(notifyReady)
+	if err != nil {
+		d.log.Error("configuration refused; the old one stays in force", append(why, keyError, err)...)
+		return
+	}
+	d.log.Info("configuration read again", why...)
 }
 
 // rereadOnHUP rereads the configuration at each SIGHUP until stop is called.
@@ -50,14 +70,7 @@ func (d *appliance) rereadOnHUP() (stop func()) {
 		for {
 			select {
 			case <-hup:
-				d.notify(notifyReloading())
-				err := d.reread()
-				d.notify(notifyReady)
-				if err != nil {
-					d.log.Error("configuration refused; the old one stays in force", "error", err)
-					continue
-				}
-				d.log.Info("configuration read again")
+				d.rereadAndSay()
 			case <-done:
 				return
 			}

@@ -31,15 +31,22 @@ func (a *app) serveUpgradable(ctx context.Context) error {
 	if r, err := handedOver(rehearseEnv); err != nil || r != nil {
 		return errors.Join(err, a.rehearse(r))
 	}
-	d := &appliance{log: slog.New(slog.NewTextHandler(a.err, nil))}
+	d := &appliance{level: new(slog.LevelVar)}
+	d.log = newLog(a.err, nil, d.level)
 	if err := d.inherit(); err != nil {
 		return err
 	}
-	cfg, path, err := a.load()
+	path, err := a.configPath()
 	if err != nil {
 		return err
 	}
-	d.config, d.reload = cfg, func() (*ci.Config, error) { return Load(path, a.getenv) }
+	d.secrets = &watchedFiles{}
+	cfg, err := d.secrets.load(path, a.getenv)
+	if err != nil {
+		return err
+	}
+	d.log = newLog(a.err, cfg, d.level)
+	d.config, d.reload = cfg, func() (*ci.Config, error) { return d.secrets.load(path, a.getenv) }
 	for {
 		if err := a.serve(ctx, d); err != nil || len(d.kept) == 0 || ctx.Err() != nil {
 			return err
@@ -51,7 +58,7 @@ func (a *app) serveUpgradable(ctx context.Context) error {
 		if err == nil {
 			err = d.become()
 		}
-		d.log.Error("upgrade failed; this docket goes on", "program", d.program, "error", err)
+		d.log.Error("upgrade failed; this docket goes on", keyProgram, d.program, keyError, err)
 		d.config, d.given, d.kept = d.current.Load(), d.kept, nil
 	}
 }
@@ -112,7 +119,7 @@ func (d *appliance) upgradeOnSignal(ctx context.Context, listeners []*listener) 
 				}
 				d.kept.close()
 				d.kept = nil
-				d.log.Error("upgrade refused; this docket goes on", "program", d.program, "error", err)
+				d.log.Error("upgrade refused; this docket goes on", keyProgram, d.program, keyError, err)
 			case <-ctx.Done():
 				return
 			}

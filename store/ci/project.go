@@ -67,6 +67,7 @@ type Config struct {
 	ShutdownGrace  time.Duration
 	ScanInterval   time.Duration
 	AdminToken     Secret
+	Log            LogConfig
 	Integrations   []Integration
 	Projects       []Project
 }
@@ -84,6 +85,18 @@ type Backup struct {
 	Dir   string
 	Every time.Duration
 	Keep  int // how many backups of its own stay in Dir
+}
+
+// The formats of docket's own log.
+const (
+	LogText = "text"
+	LogJSON = "json"
+)
+
+// LogConfig is how much docket's own log says, and how it is written.
+type LogConfig struct {
+	Level  string // debug, info, warn or error
+	Format string // LogText or LogJSON
 }
 
 // Listen is one address and what may be reached there.

@@ -166,7 +166,12 @@ func (g *GitHub) api(w http.ResponseWriter, r *http.Request, path string) {
 			a.write(w, r, now)
 		})
 	}
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { notFound.write(w, r, time.Now()) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		g.mu.Lock()
+		now := g.now()
+		g.mu.Unlock()
+		notFound.write(w, r, now)
+	})
 	r2 := r.Clone(r.Context())
 	r2.URL.Path, r2.URL.RawPath = path, ""
 	mux.ServeHTTP(w, r2)
