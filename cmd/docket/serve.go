@@ -220,6 +220,9 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	d.log.Info(what)
 	d.notify(told())
 	d.stopping.Store(true)
+	for _, l := range listeners {
+		l.end()
+	}
 	stopSched()
 	err := sched.Wait()
 	watching.Wait()

@@ -16,9 +16,9 @@ import (
 // Bounds of a shutdown. The first two are for what may be on its way here
 // when a connection is closed; nobody can know of that.
 const (
-	idleGrace = 250 * time.Millisecond // for a connection that waits for another request
-	newGrace  = 2 * time.Second        // for one that has not sent anything yet
-	httpGrace = 10 * time.Second       // for a request under way
+	idleGrace = 2 * time.Second  // for a connection that waits for another request
+	newGrace  = 2 * time.Second  // for one that has not sent anything yet
+	httpGrace = 10 * time.Second // for a request under way
 )
 
 // listener is one address and the server behind it.
@@ -32,6 +32,7 @@ type listener struct {
 	grace   time.Duration // idleGrace
 
 	ending atomic.Bool // each answer is the last of its connection
+	since  time.Time   // of ending
 	mu     sync.Mutex
 	conns  map[net.Conn]*conn
 }
@@ -103,15 +104,21 @@ func (l *listener) serve() error {
 	return fmt.Errorf("listener %s: %w", l.address, err)
 }
 
+// end makes each answer from now on the last of its connection, so that none
+// is left when docket no longer answers. Connections are still taken.
+func (l *listener) end() {
+	l.since = time.Now()
+	l.ending.Store(true)
+}
+
 // shutDown answers every request that was sent on a connection that was
 // accepted, and says on each that no other may follow. Connections that come
-// later wait for whoever holds the socket, if somebody does.
+// later wait for whoever holds the socket, if somebody does. end comes first.
 //
 // The server's own Shutdown is no help: it closes connections whose request
 // it has not read yet.
 func (l *listener) shutDown(log *slog.Logger) {
-	l.ending.Store(true)
-	l.none(l.grace, func(c *conn) bool { return !c.told })
+	l.none(time.Until(l.since.Add(l.grace)), func(c *conn) bool { return !c.told })
 	l.ln.Close()
 	<-l.ended
 	server.EndStreams(l.http)

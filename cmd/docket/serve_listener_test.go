@@ -38,11 +38,11 @@ func TestShutdownAnswersWhatIsOnItsWay(t *testing.T) {
 			eventually(t, "the connection is accepted and waits", func() bool {
 				return l.count(func(c *conn) bool { return c.state == http.StateIdle || !used }) == 1
 			})
+			l.end()
 			go func() {
 				l.shutDown(slog.New(slog.DiscardHandler))
 				close(down)
 			}()
-			eventually(t, "the shutdown begins", l.ending.Load)
 			mustAsk(t, c, answers, true)
 			<-down
 			if err := <-served; err != nil {
