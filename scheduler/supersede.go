@@ -8,20 +8,30 @@ import (
 	"docket/store/ci"
 )
 
+// maxRounds bounds how often one look goes back to scopes that pushes have
+// touched meanwhile: under pushes without end the rest of a scan gets its turn
+// too. No run is claimed while its scope is undecided.
+const maxRounds = 10
+
 // supersede decides on every scope where a run has joined another.
 func (s *Scheduler) supersede(ctx context.Context) error {
-	for {
+	for range maxRounds {
 		scopes, err := s.Store.Scopes(100)
 		if err != nil || len(scopes) == 0 {
 			return err
 		}
 		for _, sc := range scopes {
+			if ctx.Err() != nil {
+				return nil // the next start decides
+			}
 			verdicts, restore := s.verdicts(sc)
 			if err := s.Store.Supersede(ctx, sc, verdicts, restore...); err != nil {
 				return err
 			}
 		}
 	}
+	s.lookAgain()
+	return nil
 }
 
 // verdicts decides which runs of a scope give way, and which one is to be made

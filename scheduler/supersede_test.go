@@ -116,3 +116,30 @@ func TestSupersede_WhoGivesWayTakesNoPlace(t *testing.T) {
 		t.Errorf("the second push gave way to %s", r.SupersededBy)
 	}
 }
+
+// Ensure that pushes without end keep neither the rest of a scan nor a
+// shutdown waiting: a look decides on what it finds, and another one goes on.
+func TestSupersede_EndsUnderPushesWithoutEnd(t *testing.T) {
+	s := storetest.MustOpen(t)
+	cfg := ci.Config{Projects: []ci.Project{{Name: "api", Supersede: ci.SupersedePending}}}
+	looks := 0
+	sched := scheduler.New(scheduler.Options{Store: s, Boot: "test", Config: func() *ci.Config {
+		if looks++; looks < 1000 {
+			push(t, s, "api", looks+1, looks+2) // another one, while this one is decided on
+		}
+		return &cfg
+	}})
+	push(t, s, "api", -1, 1)
+	push(t, s, "api", 1, 2)
+	ended, stop := context.WithCancel(t.Context())
+	stop()
+	if err := sched.Decide(ended); err != nil || looks > 0 {
+		t.Fatalf("asked to end, it looked %d times: %v", looks, err)
+	}
+	if err := sched.Decide(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if looks == 0 || looks >= 1000 {
+		t.Fatalf("it looked %d times", looks)
+	}
+}
