@@ -39,9 +39,9 @@ func believed(a netip.Addr, trusted []netip.Prefix) bool {
 	return a.IsLoopback() || slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(a) })
 }
 
-// network returns what one person has of addresses: an IPv4 address, or the
+// Network returns what one person has of addresses: an IPv4 address, or the
 // 64 bits that an IPv6 network begins with.
-func network(address string) string {
+func Network(address string) string {
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Is4() {
 		return address

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"docket/store/ci"
 )
@@ -13,19 +14,37 @@ const (
 	// without a valid signature cannot claim memory by a header alone.
 	firstBuffer = 64 << 10
 	// keptBuffer is the largest buffer that is kept for the next body.
-	keptBuffer = 1 << 20
+	keptBuffer = 2 * firstBuffer
 )
 
-// readBody reads a delivery's body, at most limit bytes of it. free gives the
-// buffer back; call it only when nobody holds the body any more.
+// takeBody reads a delivery's body, at most limit bytes of it, once there is
+// room for it. free gives the buffer back; call it only when nobody holds the
+// body any more. leave gives the room back.
 //
 // Errors: CodeTooLarge, before a byte is read if the length is announced;
-// CodeMalformed if the body ends early or is too slow.
-func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, free func(), err error) {
+// CodeMalformed if the body ends early or is too slow; CodeUnavailable if
+// there is no room.
+func (s *Server) takeBody(w http.ResponseWriter, r *http.Request, limit int64) (body []byte, free, leave func(), err error) {
 	if r.ContentLength > limit {
 		w.Header().Set("Connection", "close")
-		return nil, nil, tooLarge(limit)
+		return nil, nil, nil, tooLarge(limit)
 	}
+	control := http.NewResponseController(w)
+	g, err := s.rooms.enter(r.Context(), Network(s.clientAddress(r)), r.ContentLength, limit, func() { _ = control.SetReadDeadline(time.Now()) })
+	if err != nil {
+		w.Header().Set("Connection", "close")
+		return nil, nil, nil, err
+	}
+	body, free, err = s.readBody(w, r, limit, g)
+	if err != nil {
+		g.leave()
+		return nil, nil, nil, err
+	}
+	return body, free, g.leave, nil
+}
+
+// readBody reads a body into a buffer and tells the guest how much came.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64, g *guest) (body []byte, free func(), err error) {
 	p, _ := s.bodies.Get().(*[]byte)
 	if p == nil {
 		b := make([]byte, 0, firstBuffer)
@@ -44,8 +63,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, limit int64) (
 		}
 		n, err := from.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
+		g.read.Add(int64(n))
 		if err == io.EOF {
 			*p = b
+			g.read.Store(g.size)
 			return b, free, nil
 		}
 		if err != nil {

@@ -34,7 +34,7 @@ type try struct{ address, account limitKey }
 // enter counts an attempt before its work is done, or returns how long to
 // wait until the next.
 func (d *door) enter(account, address string, now time.Time) (t try, wait time.Duration) {
-	net := network(address)
+	net := Network(address)
 	t = try{address: sha256.Sum256([]byte(net)), account: sha256.Sum256([]byte(net + "\x00" + account))}
 	if wait := d.addresses.take(t.address, now); wait > 0 {
 		return t, wait

@@ -69,6 +69,9 @@ func (s *Server) handlePageError(err error, c echo.Context) {
 
 func (s *Server) answerError(err error, c echo.Context, page bool) {
 	e := asError(err, c)
+	if wait := s.countFailure(err, c); wait > 0 {
+		e = asError(tooManyFailures(c, wait), c)
+	}
 	status := statusOf(e.Code)
 	s.noteRefusal(err, c, status, e.Message)
 	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil {

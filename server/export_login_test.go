@@ -109,8 +109,5 @@ func ClientAddress(r *http.Request, trusted ...netip.Prefix) string {
 	return clientAddress(r, trusted)
 }
 
-// Network is network.
-func Network(address string) string { return network(address) }
-
 // PageURL is pageURL.
 func PageURL(cfg *ci.Config) (string, error) { return pageURL(cfg) }

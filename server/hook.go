@@ -40,6 +40,7 @@ func (s *Server) hook(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	defer m.leave()
 	event, err := m.open(ref)
 	if err != nil {
 		return err
@@ -79,6 +80,7 @@ type message struct {
 	delivery ci.Delivery
 	header   http.Header
 	free     func() // gives the body's buffer back
+	leave    func() // gives the room back that the body takes
 }
 
 // receive makes the checks that need no look into the body: who it is for,
@@ -101,7 +103,11 @@ func (s *Server) receive(c echo.Context, cfg *ci.Config, ref *refused) (*message
 	if err != nil {
 		return nil, ref.because(refusedContentType, err)
 	}
-	body, free, err := s.readBody(w, r, cfg.Limits.Body)
+	if s.hopeless(r) {
+		w.Header().Set(echo.HeaderConnection, "close")
+		return nil, ref.because(refusedSignature, ci.Errorf(ci.CodeUnauthenticated, "the delivery is not signed; give the webhook the integration's secret"))
+	}
+	body, free, leave, err := s.takeBody(w, r, cfg.Limits.Body)
 	if ci.CodeOf(err) == ci.CodeTooLarge {
 		return nil, ref.because(refusedSize, err)
 	}
@@ -112,11 +118,12 @@ func (s *Server) receive(c echo.Context, cfg *ci.Config, ref *refused) (*message
 	secret, err := d.verify(in.WebhookSecrets, r.Header, body)
 	if err != nil {
 		free()
+		leave()
 		w.Header().Set(echo.HeaderWWWAuthenticate, d.challenge)
 		return nil, ref.because(refusedSignature, err)
 	}
 	return &message{
-		in: in, dialect: d, header: r.Header, free: free,
+		in: in, dialect: d, header: r.Header, free: free, leave: leave,
 		delivery: ci.Delivery{Integration: in.Name, Header: d.headers(r.Header, form), Body: body, Secret: secret, ReceivedAt: s.now()},
 	}, nil
 }

@@ -33,7 +33,7 @@ func (l *limiter) take(key limitKey, now time.Time) (wait time.Duration) {
 	if until.Before(now) {
 		until = now
 	}
-	if wait := until.Sub(now) - time.Duration(l.burst-1)*l.every; wait > 0 {
+	if wait := l.waitUntil(until, now); wait > 0 {
 		return wait
 	}
 	if !known && len(l.owed) >= l.keep {
@@ -41,6 +41,21 @@ func (l *limiter) take(key limitKey, now time.Time) (wait time.Duration) {
 	}
 	l.owed[key] = until.Add(l.every)
 	return 0
+}
+
+// wait returns how long the next try has to wait, and counts nothing.
+func (l *limiter) wait(key limitKey, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until := l.owed[key]
+	if until.Before(now) {
+		return 0
+	}
+	return max(0, l.waitUntil(until, now))
+}
+
+func (l *limiter) waitUntil(until, now time.Time) time.Duration {
+	return until.Sub(now) - time.Duration(l.burst-1)*l.every
 }
 
 // giveBack undoes one take: what succeeded does not count.

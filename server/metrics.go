@@ -20,6 +20,7 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	refusals   *prometheus.CounterVec
 	requests   *prometheus.HistogramVec
+	limited    prometheus.Counter
 	handler    http.Handler
 }
 
@@ -45,6 +46,10 @@ func newMetrics(r *prometheus.Registry, st *store.Store, version string, now fun
 			Help:    "Time to answer a request, by route and status; followed logs are left out.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10},
 		}, []string{"route", "code"}),
+		limited: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "docket_requests_limited_total",
+			Help: "Requests without a valid token or signature that were answered 429, as too many from their address had failed.",
+		}),
 		handler: promhttp.HandlerFor(r, promhttp.HandlerOpts{}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -52,7 +57,7 @@ func newMetrics(r *prometheus.Registry, st *store.Store, version string, now fun
 		ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	r.MustRegister(m.deliveries, m.refusals, m.requests, build, newStoreCollector(st, now))
+	r.MustRegister(m.deliveries, m.refusals, m.requests, m.limited, build, newStoreCollector(st, now))
 	return m
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -120,6 +121,9 @@ func (s *Server) noteRefusal(err error, c echo.Context, status int, detail strin
 		label = "unknown"
 	}
 	s.metrics.refusals.WithLabelValues(label, r.why).Inc()
+	if status == http.StatusTooManyRequests {
+		return // the list and the log are for what a person may want to look at
+	}
 	remote := c.Request().RemoteAddr
 	s.log.Warn("delivery refused", keyIntegration, label, keyReason, r.why, keyStatus, status, keyDetail, detail,
 		keyEvent, r.event, keyDelivery, r.delivery, keyBytes, r.bytes, keyRemote, remote, keyError, err)

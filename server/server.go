@@ -79,6 +79,8 @@ type Server struct {
 
 	refusals  refusals
 	door      *door
+	failures  *failures
+	rooms     rooms
 	passwords *passwords
 	bodies    sync.Pool // *[]byte, see readBody
 	probe     probe
@@ -104,6 +106,7 @@ func New(o Options) *Server {
 		pages:     o.Pages,
 		backups:   o.Backups,
 		door:      newDoor(),
+		failures:  newFailures(),
 		passwords: newPasswords(),
 		heartbeat: 15 * time.Second,
 		poll:      time.Second,

@@ -137,8 +137,11 @@ func pageURL(cfg *ci.Config) (string, error) {
 		}
 		if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
 			host = "127.0.0.1"
+			if l.TLS != nil && l.TLS.ACME != nil {
+				host = l.TLS.ACME.Domains[0] // what its certificate is for
+			}
 		}
-		return "http://" + net.JoinHostPort(host, port), nil
+		return l.Scheme() + "://" + net.JoinHostPort(host, port), nil
 	}
 	return "", ci.Errorf(ci.CodeConflict, "no listener serves the page; add `ui` to one's `serve` in the configuration, or set public_url")
 }

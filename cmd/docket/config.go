@@ -154,6 +154,7 @@ func (l *loader) listen(o *object) (list []ci.Listen) {
 		o.at("listen", "listen has no address in its list; add one, or remove the key to listen on %s", defaultAddress)
 	}
 	addresses, sockets := newNamed("address"), newNamed("socket")
+	var entries []*object
 	for _, n := range nodes {
 		lo := l.object(n, sectionListen, "an entry of listen")
 		if lo == nil || !lo.need("address", defaultAddress) {
@@ -171,8 +172,10 @@ func (l *loader) listen(o *object) (list []ci.Listen) {
 		if lo.has("serve") {
 			one.Serve = l.words(lo, "serve")
 		}
-		list = append(list, one)
+		one.TLS, one.Redirect = l.tls(lo), lo.flag("redirect")
+		list, entries = append(list, one), append(entries, lo)
 	}
+	l.redirects(entries, list)
 	return list
 }
 

@@ -34,6 +34,8 @@ const (
 	sectionRelease     section = "on.release"
 	sectionDispatch    section = "on.dispatch"
 	sectionSchedule    section = "on.schedule"
+	sectionTLS         section = "listen.tls"
+	sectionACME        section = "listen.tls.acme"
 )
 
 // shape is what a key's value looks like.
@@ -137,6 +139,8 @@ func configKeys() map[section]mapping {
 			{name: "address", required: true, about: "HOST:PORT, as in 127.0.0.1:8080."},
 			{name: "socket", pattern: `^[^:\x00-\x1f\x7f]{1,255}$`, about: "The FileDescriptorName= of the service manager's socket to take; the one with the address if left out."},
 			{name: "serve", shape: isWords, words: []string{"hooks", "api", "ui"}, about: "What is reached there; everything if left out. The internet needs hooks alone."},
+			{name: "tls", shape: isMapping, section: sectionTLS, about: "Where its certificate comes from; plain HTTP if left out."},
+			{name: "redirect", shape: isFlag, def: "false", about: "On a plain listener: send everything but /hooks, /healthz and ACME's challenges to https."},
 		}},
 		sectionLimits: {about: "Bounds", keys: []key{
 			{name: "body", shape: isSize, def: "25MiB", low: 1 << 10, high: 1 << 30, about: "Of a delivery; 25MiB is GitHub's own cap."},
@@ -178,6 +182,9 @@ func configKeys() map[section]mapping {
 			{name: "env", about: "The environment variable of docket that holds it."},
 			{name: "credential", about: "The name in LoadCredential= of docket's service."},
 		}},
+	}
+	for s, keys := range tlsKeys() {
+		m[s] = keys
 	}
 	for s, keys := range projectKeys() {
 		m[s] = keys

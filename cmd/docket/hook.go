@@ -111,10 +111,10 @@ func pickIntegration(cmd *cobra.Command, cfg *ci.Config, path, name string) (*ci
 	return nil, usagef(cmd, "there are several integrations: choose with --integration one of %s", joined(summarize(path, cfg).Integrations))
 }
 
-// hookURL is the integration's address at the first listener that serves hooks.
+// hookURL is the integration's address at the first plain listener that serves hooks.
 func hookURL(cfg *ci.Config, integration string) (string, error) {
 	for _, l := range cfg.Listen {
-		if !l.Serves("hooks") {
+		if !l.Serves("hooks") || l.TLS != nil { // a certificate is not for the name that this machine knows
 			continue
 		}
 		host, port, err := net.SplitHostPort(l.Address)
@@ -129,7 +129,7 @@ func hookURL(cfg *ci.Config, integration string) (string, error) {
 		}
 		return "http://" + net.JoinHostPort(host, port) + "/hooks/" + url.PathEscape(integration), nil
 	}
-	return "", errors.New("no listener serves hooks; add one under listen, or name an address with --url")
+	return "", errors.New("no listener serves hooks; add one under listen, or name the address of one with TLS with --url, as in https://ci.example.org/hooks/" + url.PathEscape(integration))
 }
 
 // payload reads a file, or stdin for "-".

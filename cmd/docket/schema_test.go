@@ -238,6 +238,9 @@ func soundConfig() (root obj, at map[section]obj) {
 		sectionPush:   {}, sectionSkip: {"labels": []any{"no-ci"}}, sectionMergeGroup: {}, sectionRelease: {}, sectionDispatch: {},
 		sectionSchedule: {"cron": "@daily"},
 	}
+	at[sectionACME] = obj{"domains": []any{"ci.example.org"}}
+	at[sectionTLS] = obj{"acme": at[sectionACME]}
+	at[sectionListen]["tls"] = at[sectionTLS]
 	at[sectionPullRequest] = obj{"skip": at[sectionSkip]}
 	at[sectionOn] = obj{
 		"push": at[sectionPush], "pull_request": at[sectionPullRequest], "merge_group": at[sectionMergeGroup],

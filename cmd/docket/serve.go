@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -87,6 +88,8 @@ type appliance struct {
 	given   sockets // at the start
 	kept    sockets // for the next program
 
+	listeners []*listener // that it serves on
+
 	current atomic.Pointer[ci.Config]
 	store   *store.Store
 	forge   *forge.Forge
@@ -152,6 +155,7 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	if err != nil {
 		return err
 	}
+	registry.MustRegister(certificateCollector(listeners), connectionCollector(listeners))
 	return d.work(ctx, listeners, sender)
 }
 
@@ -160,10 +164,18 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 // Go's own 100 a fifth of the processor's time goes into collecting.
 const gcPercent = 400
 
-// collectLessOften sets gcPercent, unless the operator has set GOGC.
+// memoryLimit is where collecting begins to be done more often, in bytes: a
+// flood of large bodies makes much at once.
+const memoryLimit = 384 << 20
+
+// collectLessOften sets gcPercent and memoryLimit, unless the operator has set
+// GOGC or GOMEMLIMIT.
 func (a *app) collectLessOften() {
 	if a.getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
+	}
+	if a.getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(memoryLimit)
 	}
 }
 
@@ -265,7 +277,7 @@ func (d *appliance) notReady() []string {
 	if reason := fullDisk(cfg.DataDir); reason != "" {
 		reasons = append(reasons, reason)
 	}
-	if reason := noDescriptors(); reason != "" {
+	if reason := cmp.Or(noDescriptors(), d.notAccepting(time.Now())); reason != "" {
 		reasons = append(reasons, reason)
 	}
 	return reasons
@@ -292,11 +304,13 @@ func fullDisk(dir string) string {
 	return ""
 }
 
+const noMoreFiles = "docket can open no more files and connections, so new ones wait; raise its limit (LimitNOFILE= in a systemd unit), and see who holds so many connections"
+
 // noDescriptors says that this process can open no more files, or "".
 func noDescriptors() string {
 	f, err := os.Open(os.DevNull)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
-		return "docket can open no more files and connections, so new ones wait; raise its limit (LimitNOFILE= in a systemd unit), and see who holds so many connections"
+		return noMoreFiles
 	}
 	if err == nil {
 		f.Close()

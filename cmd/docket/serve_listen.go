@@ -36,8 +36,16 @@ func listen(d *appliance) (list []*listener, err error) {
 		if len(c.Serve) > 0 {
 			what = strings.Join(c.Serve, ", ")
 		}
-		list = append(list, newListener(c.Address, ln.Addr().String(), what, ln, d.server.Handler(c.Serve...)))
+		l := newListener(c.Address, ln.Addr().String(), what, ln, d.server.Handler(c.Serve...), d.log)
+		list = append(list, l)
+		if c.TLS != nil {
+			if l.secure, err = newSecure(d, c.TLS); err != nil {
+				return list, err
+			}
+			l.what += " over TLS"
+		}
 	}
+	d.secure(list)
 	if err := d.given.stray(); err != nil {
 		return list, err
 	}
@@ -52,7 +60,12 @@ func listen(d *appliance) (list []*listener, err error) {
 	if err != nil {
 		return list, err
 	}
-	return append(list, newListener(handedAdmin, path, "the command line", ln, d.server.AdminHandler())), nil
+	list = append(list, newListener(handedAdmin, path, "the command line", ln, d.server.AdminHandler(), d.log))
+	for _, l := range list {
+		l.most = connectionsFor(len(list))
+	}
+	d.listeners = list
+	return list, nil
 }
 
 func listenTCP(address string) (net.Listener, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -28,6 +29,8 @@ type listener struct {
 	what    string
 	ln      net.Listener
 	http    *http.Server
+	secure  *secure // nil: plain HTTP
+	handler http.Handler
 	ended   chan struct{} // closed when it accepts no more
 	grace   time.Duration // idleGrace
 
@@ -35,24 +38,34 @@ type listener struct {
 	since  time.Time   // of ending
 	mu     sync.Mutex
 	conns  map[net.Conn]*conn
+
+	log      *slog.Logger
+	most     int       // connections; see serve_accept.go
+	shutting int       // connections that were shut to make room and are not gone yet
+	shut     uint64    // how many ever were
+	trouble  error     // why the last one could not be accepted
+	troubled time.Time // when that was
 }
 
 // conn is one connection.
 type conn struct {
 	state http.ConnState
-	since time.Time
-	told  bool // came when every answer said that it is the last
+	since time.Time // when it came into that state
+	from  string    // the network that it comes from
+	shut  bool      // to make room
+	told  bool      // came when every answer said that it is the last
 }
 
-func newListener(name, address, what string, ln net.Listener, h http.Handler) *listener {
-	l := &listener{name: name, address: address, what: what, ln: ln, ended: make(chan struct{}), grace: idleGrace, conns: map[net.Conn]*conn{}}
+func newListener(name, address, what string, ln net.Listener, h http.Handler, log *slog.Logger) *listener {
+	l := &listener{name: name, address: address, what: what, ln: ln, handler: h, log: log, most: mostConnections, ended: make(chan struct{}), grace: idleGrace, conns: map[net.Conn]*conn{}}
 	l.http = server.NewHTTPServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if l.ending.Load() {
 			w.Header().Set("Connection", "close")
 		}
-		h.ServeHTTP(w, r)
+		l.handler.ServeHTTP(w, r)
 	}))
 	l.http.ConnState = l.note
+	l.http.ErrorLog = slog.NewLogLogger(log.Handler(), slog.LevelDebug) // of clients that break off
 	return l
 }
 
@@ -62,11 +75,16 @@ func (l *listener) note(c net.Conn, state http.ConnState) {
 	defer l.mu.Unlock()
 	switch state {
 	case http.StateNew:
-		l.conns[c] = &conn{state: state, since: time.Now(), told: l.ending.Load()}
+		l.conns[c] = &conn{state: state, since: time.Now(), from: networkOf(c.RemoteAddr()), told: l.ending.Load()}
 	case http.StateClosed, http.StateHijacked:
+		if known := l.conns[c]; known != nil && known.shut {
+			l.shutting--
+		}
 		delete(l.conns, c)
 	default:
-		l.conns[c].state = state
+		if known := l.conns[c]; known != nil {
+			known.state, known.since = state, time.Now()
+		}
 	}
 }
 
@@ -97,7 +115,11 @@ func (l *listener) none(limit time.Duration, is func(*conn) bool) bool {
 // serve answers until the listener is shut down.
 func (l *listener) serve() error {
 	defer close(l.ended)
-	err := l.http.Serve(l.ln)
+	var ln net.Listener = accepting{l.ln, l}
+	if l.secure != nil {
+		ln = tls.NewListener(ln, l.secure.config)
+	}
+	err := l.http.Serve(ln)
 	if l.ending.Load() && errors.Is(err, net.ErrClosed) {
 		return nil
 	}

@@ -21,7 +21,7 @@ func TestShutdownAnswersWhatIsOnItsWay(t *testing.T) {
 			}
 			l := newListener("it", ln.Addr().String(), "everything", ln, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				_, _ = io.WriteString(w, "yes")
-			}))
+			}), slog.New(slog.DiscardHandler))
 			l.grace = patience
 			served, down := make(chan error, 1), make(chan struct{})
 			go func() { served <- l.serve() }()

@@ -4,11 +4,9 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"slices"
+	"reflect"
 	"sync"
 	"syscall"
-
-	"docket/store/ci"
 )
 
 // reread reads the configuration again and puts it in force as a whole. A
@@ -30,9 +28,7 @@ func (d *appliance) reread() (err error) {
 		changed bool
 	}{
 		{"data_dir", cfg.DataDir != old.DataDir},
-		{"listen", !slices.EqualFunc(cfg.Listen, old.Listen, func(a, b ci.Listen) bool {
-			return a.Address == b.Address && a.Socket == b.Socket && slices.Equal(a.Serve, b.Serve)
-		})},
+		{"listen", !reflect.DeepEqual(cfg.Listen, old.Listen)},
 		{"log.format", cfg.Log.Format != old.Log.Format},
 	} {
 		if fixed.changed {

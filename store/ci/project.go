@@ -104,6 +104,31 @@ type Listen struct {
 	Address string
 	Socket  string   // the name of the service manager's socket to take; "": the one with the address
 	Serve   []string // empty: everything; else of "hooks", "api", "ui"
+	TLS     *TLS     // nil: plain
+	// Redirect sends everything but webhooks, /healthz and ACME's challenges
+	// from a plain listener to one with TLS.
+	Redirect bool
+}
+
+// Scheme is that of the listener's addresses.
+func (l Listen) Scheme() string {
+	if l.TLS != nil {
+		return "https"
+	}
+	return "http"
+}
+
+// TLS is where a listener's certificate comes from: two files, or ACME.
+type TLS struct {
+	Cert, Key string // paths of PEM files
+	ACME      *ACME
+}
+
+// ACME is how certificates are asked for by RFC 8555.
+type ACME struct {
+	Domains   []string // the only names that certificates are asked for
+	Email     string   // "": none is given
+	Directory string   // the certificate authority's; "": Let's Encrypt's
 }
 
 // Serves reports whether the listener answers for a part of the server.
