@@ -244,8 +244,8 @@ func (t *tx) joinLate(r *ci.Run, spec *ci.Spec) error {
 		if err != nil {
 			return err
 		}
-		if other.Internal.Skip || other.State == ci.Superseded {
-			continue // it has no result
+		if other.Internal.Skip || other.SupersededBy == r.ID {
+			continue // this run speaks before it
 		}
 		spec, err := t.spec(other.Spec)
 		if err != nil {
