@@ -153,6 +153,23 @@ func (w *tortureWorld) checkCaused(r *tortureRecord, book *tortureBook) {
 	}
 }
 
+// checkRenewed: the run stands, once, for one that gave way before it was known
+// to be the newest, and the audit says so.
+func (w *tortureWorld) checkRenewed(r *tortureRecord, run *ci.Run, made map[string]string) {
+	old := r.byID[run.Cause.Run]
+	switch {
+	case old == nil || old.State != ci.Superseded || old.Source.Commit != run.Source.Commit:
+		w.fail("run %s repeats %q, which did not give way: %+v", run.ID, run.Cause.Run, old)
+	case made[old.ID] != "":
+		w.fail("run %s was made anew twice: %s and %s", old.ID, made[old.ID], run.ID)
+	case !slices.ContainsFunc(r.decisions[run.ID], func(d ci.Decision) bool {
+		return d.Kind == ci.DecisionRecovered && d.OtherRun == old.ID
+	}):
+		w.fail("nothing says why run %s was made anew as %s: %+v", run.Cause.Run, run.ID, r.decisions[run.ID])
+	}
+	made[run.Cause.Run] = run.ID
+}
+
 // checkRequests: every request made exactly the one run that was answered.
 func (w *tortureWorld) checkRequests(r *tortureRecord, book *tortureBook) {
 	asked := map[string]*tortureRequest{}
@@ -162,6 +179,10 @@ func (w *tortureWorld) checkRequests(r *tortureRecord, book *tortureBook) {
 	made := map[string]string{}
 	for _, run := range r.runs {
 		if run.Cause.Kind == ci.CauseDelivery {
+			continue
+		}
+		if run.Cause.Kind == ci.CauseRerun && run.Cause.Reason == "" { // those that are asked for say so
+			w.checkRenewed(r, &run, made)
 			continue
 		}
 		q := asked[run.Cause.Reason]
