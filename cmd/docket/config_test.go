@@ -291,7 +291,7 @@ func FuzzConfig(f *testing.F) {
 		if !errors.As(err, &faulty) || len(faulty.Faults) == 0 {
 			t.Fatalf("not a list of faults: %v", err)
 		}
-		lines := strings.Count(text, "\n") + 1
+		lines := strings.Count(strings.ReplaceAll(text, "\r\n", "\n"), "\n") + strings.Count(strings.ReplaceAll(text, "\r\n", ""), "\r") + 1
 		for _, fault := range faulty.Faults {
 			if fault.Line < 0 || fault.Line > lines || fault.Message == "" {
 				t.Errorf("fault without a place: %+v", fault)

@@ -37,9 +37,13 @@ func newReader(file string) *reader {
 	}
 }
 
+// lineBreaks makes every line break of YAML (1.2.2, section 5.4) the one that
+// places are counted by.
+var lineBreaks = strings.NewReplacer("\r\n", "\n", "\r", "\n")
+
 // parse returns the document's root, or nil after reporting why there is none.
 func (r *reader) parse(text string) (root ast.Node) {
-	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
+	text = lineBreaks.Replace(strings.TrimPrefix(text, "\ufeff"))
 	r.lines = strings.Split(text, "\n")
 	if len(text) > maxConfigBytes {
 		r.add(0, 0, "the file is over 1 MiB; a configuration is smaller, so check that this is the right file")
