@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,10 +96,11 @@ func sentence(err error) string { return strings.ReplaceAll(err.Error(), "\n", "
 
 // summary says how many faults there are and what to do.
 func (e *ConfigError) summary() string {
+	flag := cmp.Or(e.check, "-c")
 	if len(e.Faults) == 1 {
-		return fmt.Sprintf("%s has a fault; mend it and run `docket check -c %s`", e.File, e.File)
+		return fmt.Sprintf("%s has a fault; mend it and run `docket check %s %s`", e.File, flag, e.File)
 	}
-	return fmt.Sprintf("%s has %d faults; mend them and run `docket check -c %s`", e.File, len(e.Faults), e.File)
+	return fmt.Sprintf("%s has %d faults; mend them and run `docket check %s %s`", e.File, len(e.Faults), flag, e.File)
 }
 
 // usageError is a command line that cannot be carried out as written.

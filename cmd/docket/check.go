@@ -120,7 +120,7 @@ func (a *app) checkPipeline(path string) error {
 		}
 		return silentError{}
 	case !c.OK:
-		return &ConfigError{File: path, Faults: faults}
+		return &ConfigError{File: path, Faults: faults, check: "--pipeline"}
 	}
 	_, err := fmt.Fprintf(a.out, "%s is in order\n  steps  %s\n", path, printableText(joined(c.Steps)))
 	return err

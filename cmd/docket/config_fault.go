@@ -19,6 +19,7 @@ type Fault = pipeline.Fault
 type ConfigError struct {
 	File   string
 	Faults []Fault
+	check  string // the flag under which check looks at such a file; "" for -c
 }
 
 // Error renders all faults for a terminal.

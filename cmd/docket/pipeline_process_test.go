@@ -124,6 +124,9 @@ func TestCheckPipeline(t *testing.T) {
 			t.Errorf("%s: %d\n%s%s", tc.path, got.code, got.out, got.err)
 		}
 	}
+	if got := w.run("check", "--pipeline", bad); !strings.Contains(got.err, "`docket check --pipeline "+bad+"`") {
+		t.Errorf("it says to run something else: %s", got.err)
+	}
 	got := w.run("check", "--pipeline", bad, "-o", "json")
 	if got.code != 1 || !strings.Contains(got.out, `"line": 2`) || !strings.Contains(got.out, `"ok": false`) || got.err != "" {
 		t.Errorf("%d\n%s%s", got.code, got.out, got.err)
