@@ -31,7 +31,11 @@ func TestRoomIsShared(t *testing.T) {
 	}
 	in := make(chan *guest)
 	go func() { in <- mustEnter(t, &r, "c", 60) }()
+	deadline := time.Now().Add(10 * time.Second)
 	for waits := false; !waits; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("nobody waits")
+		}
 		r.mu.Lock()
 		waits = len(r.waiting) == 1
 		r.mu.Unlock()

@@ -27,7 +27,7 @@ func unit(t *testing.T, name string) map[string]string {
 func TestUnitsVerify(t *testing.T) {
 	program, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Skip("systemd-analyze is not there")
+		t.Skip("systemd-analyze is not there: install the package systemd to have the units checked")
 	}
 	exe, err := os.Executable()
 	if err != nil {

@@ -158,8 +158,10 @@ func TestAFailedDeliveryIsDeliveredAgain(t *testing.T) {
 	if err := r.Redeliver(t.Context(), "github", hook, list[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	for to.got() < 2 || len(r.hub.Attempts(0)) < 2 {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(10 * time.Second); to.got() < 2 || len(r.hub.Attempts(0)) < 2; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not delivered again: %d arrived, attempts %+v", to.got(), r.hub.Attempts(0))
+		}
 	}
 	again, err := r.Deliveries(t.Context(), "github", hook, time.Time{}, 1)
 	if err != nil || again[0].GUID != list[0].GUID || !again[0].Redelivery || again[0].Status != "OK" {

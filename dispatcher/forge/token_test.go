@@ -158,8 +158,10 @@ func TestWhoWaitsForATokenCanLeave(t *testing.T) {
 		_, _, err := r.Credential(first, r.project(), r.project().CloneURL, "")
 		ended <- err
 	}()
-	for r.minted() == 0 {
-		time.Sleep(time.Millisecond)
+	for deadline := time.Now().Add(10 * time.Second); r.minted() == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("no token was asked for")
+		}
 	}
 	second, leave := context.WithCancel(t.Context())
 	leave()
