@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -63,8 +64,8 @@ func errGone(err error) error {
 	return ci.Wrap(ci.CodeUnavailable, err, "the request ended before it was written; nothing was promised")
 }
 
-// commitLoop takes all that queued while the last commit was synced, applies
-// it in one transaction, and answers each.
+// commitLoop takes all that queued while the last commit was synced, and those
+// who are just about to, applies it in one transaction, and answers each.
 func (s *Store) commitLoop() {
 	defer close(s.stopped)
 	batch := make([]*op, 0, maxBatch)
@@ -77,10 +78,23 @@ func (s *Store) commitLoop() {
 			s.drain()
 			return
 		}
-		batch = s.collect(batch)
+		batch = s.gather(batch)
 		s.commitBatch(batch)
 		clear(batch)
 	}
+}
+
+// gather takes all that is queued. It lets others run, without a timer, for as
+// long as that brings one more: those who were answered a moment ago, and
+// those who are still encoding, would else wait for a commit of their own.
+func (s *Store) gather(batch []*op) []*op {
+	batch = s.collect(batch)
+	for n := 0; n < len(batch) && len(batch) < maxBatch; {
+		n = len(batch)
+		runtime.Gosched()
+		batch = s.collect(batch)
+	}
+	return batch
 }
 
 func (s *Store) collect(batch []*op) []*op {
