@@ -10,7 +10,9 @@ import (
 // is written together lies together:
 //
 //   - records holds what is kept for each delivery under one growing sequence,
-//     so that a delivery's receipt, body and notifications share its last page;
+//     so that a delivery's receipt, body and notifications share its last page.
+//     Whoever looks for one kind of them passes over the others, so rare ones
+//     lie elsewhere, and a mark says before which key there is none of a kind;
 //   - index holds all else in one tree. The filings of a run's notifications
 //     stand right behind the run, and the tables that things only pass through
 //     (due, scopes, holds, dead, lanes, lapses) are neighbours.
@@ -29,6 +31,7 @@ type place struct {
 	kind   byte   // after each key; 0 for none: the prefix is the table's alone
 	end    []byte // what comes after all keys with the prefix; nil for the bucket's end
 	count  string // the bucket whose sequence the table counts with
+	mark   []byte // the key in meta of the table's first key ever; nil: it needs none
 	fill   float64
 }
 
@@ -44,9 +47,14 @@ const (
 	dense  = 0.9
 )
 
-func inRecords(kind byte) place {
-	return place{shelf: shelfRecords, kind: kind, count: shelfRecords, fill: packed}
+func inRecords(kind byte, mark []byte) place {
+	return place{shelf: shelfRecords, kind: kind, count: shelfRecords, mark: mark, fill: packed}
 }
+
+var (
+	markReceipts = []byte("first receipt") // their bodies have no other
+	markOutbox   = []byte("first entry")
+)
 
 func inIndex(prefix byte) place {
 	return place{shelf: shelfIndex, prefix: []byte{prefix}, end: []byte{prefix + 1}, count: shelfRecords, fill: dense}
@@ -63,10 +71,9 @@ var present = &layout{
 	places: [bucketCount]place{
 		bucketMeta: {shelf: shelfMeta, count: shelfRecords, fill: dense},
 
-		bucketReceipts:  inRecords('a'),
-		bucketBodies:    inRecords('b'),
-		bucketOutbox:    inRecords('o'),
-		bucketDecisions: inRecords('d'),
+		bucketReceipts: inRecords('a', markReceipts),
+		bucketBodies:   inRecords('b', markReceipts),
+		bucketOutbox:   inRecords('o', markOutbox),
 
 		bucketTokens:       inIndex('A'),
 		bucketUsers:        inIndex('B'),
@@ -98,6 +105,7 @@ var present = &layout{
 		bucketDead:         inIndex('a'),
 		bucketLanes:        inIndex('b'),
 		bucketLapses:       inIndex('c'),
+		bucketDecisions:    inIndex('e'),
 
 		// It goes by its own count, without gaps in it.
 		bucketGaps: {shelf: shelfIndex, prefix: []byte{'d'}, end: []byte{'e'}, count: shelfIndex, fill: dense},
@@ -114,10 +122,24 @@ var first = func() *layout {
 	return l
 }()
 
+// second is the layout of schema version 2: decisions lay among the records,
+// and nothing was marked.
+var second = func() *layout {
+	l := *present
+	l.places[bucketReceipts] = inRecords('a', nil)
+	l.places[bucketBodies] = inRecords('b', nil)
+	l.places[bucketOutbox] = inRecords('o', nil)
+	l.places[bucketDecisions] = inRecords('d', nil)
+	return &l
+}()
+
 // layoutOf returns the layout of a file's schema version.
 func layoutOf(version uint64) *layout {
-	if version < 2 {
+	switch version {
+	case 1:
 		return first
+	case 2:
+		return second
 	}
 	return present
 }
@@ -154,6 +176,9 @@ func (l *layout) table(b *bolt.Tx, i int) *table {
 	}
 	shelf.FillPercent = p.fill
 	t := &table{place: p, b: shelf, count: shelf}
+	if p.mark != nil {
+		t.meta = b.Bucket([]byte(shelfMeta))
+	}
 	if p.count != p.shelf {
 		t.count = b.Bucket([]byte(p.count))
 	}

@@ -177,13 +177,19 @@ func sameTables(from *bolt.Tx, old *layout, b *bolt.Tx) error {
 			continue
 		}
 		c := present.table(b, i).Cursor()
-		k, v := c.First()
+		next := func(k, v []byte) ([]byte, []byte) {
+			for i == bucketMeta && (bytes.Equal(k, markReceipts) || bytes.Equal(k, markOutbox)) {
+				k, v = c.Next()
+			}
+			return k, v
+		}
+		k, v := next(c.First())
 		err := was.ForEach(func(wasK, wasV []byte) error {
 			schema := i == bucketMeta && bytes.Equal(wasK, metaSchema)
 			if !bytes.Equal(k, wasK) || !schema && !bytes.Equal(v, wasV) {
 				return fmt.Errorf("table %s: %q was copied as %q", bucketNames[i], wasK, k)
 			}
-			k, v = c.Next()
+			k, v = next(c.Next())
 			return nil
 		})
 		if err == nil && k != nil {

@@ -20,11 +20,17 @@ import (
 	"docket/store/storetest"
 )
 
-// mustVersion1 unpacks a file of schema version 1: mustFullFile's, as the
-// docket of that version wrote it.
+// mustVersion1 unpacks a file of schema version 1.
 func mustVersion1(t *testing.T) string {
 	t.Helper()
-	f, err := os.Open("testdata/schema-1.db.gz")
+	return mustVersion(t, 1)
+}
+
+// mustVersion unpacks a file of a schema version: mustFullFile's, as the
+// docket of that version wrote it.
+func mustVersion(t *testing.T, version int) string {
+	t.Helper()
+	f, err := os.Open(fmt.Sprintf("testdata/schema-%d.db.gz", version))
 	mustNil(t, err)
 	defer f.Close()
 	r, err := gzip.NewReader(f)
@@ -120,15 +126,22 @@ func beside(t *testing.T, path string) string {
 // Ensure that a file that an older docket wrote says the same afterwards, is
 // whole, takes new records that no old one is overwritten by, and is kept.
 func TestOpen_BringsAnOlderFileForward(t *testing.T) {
-	path := mustVersion1(t)
+	for version := 1; version < store.SchemaVersion; version++ {
+		t.Run(fmt.Sprint(version), func(t *testing.T) { bringForward(t, version) })
+	}
+}
+
+func bringForward(t *testing.T, version int) {
+	path := mustVersion(t, version)
+	second := fmt.Sprintf("docket.db.schema-%d", version)
 	mustNil(t, os.Chmod(path, 0o640))
 	old := mustRead(t, path)
 	want := mustReadOnly(t, path)
 	mustSame(t, "before", beside(t, path), "docket.db")
 	s := storetest.MustOpenAt(t, path, store.Options{})
 	mustSame(t, "after", contents(t, s), want)
-	mustSame(t, "beside", beside(t, path), "docket.db docket.db.schema-1")
-	mustSame(t, "kept", s.Kept(), path+".schema-1")
+	mustSame(t, "beside", beside(t, path), "docket.db "+second)
+	mustSame(t, "kept", s.Kept(), filepath.Join(filepath.Dir(path), second))
 	if !bytes.Equal(mustRead(t, s.Kept()), old) {
 		t.Error("the old file was changed")
 	}
@@ -144,7 +157,7 @@ func TestOpen_BringsAnOlderFileForward(t *testing.T) {
 	if s.Kept() != "" {
 		t.Errorf("brought forward again: %s", s.Kept())
 	}
-	mustSame(t, "kept", mustReadOnly(t, path+".schema-1"), want)
+	mustSame(t, "kept", mustReadOnly(t, filepath.Join(filepath.Dir(path), second)), want)
 }
 
 // version1 writes what a file holds as schema version 1 did, one bucket for
@@ -167,7 +180,12 @@ func version1(t *testing.T, path string, without ...string) string {
 				mustNil(t, err)
 				table := store.TableOf(from, name)
 				mustNil(t, b.SetSequence(table.Sequence()))
-				mustNil(t, table.ForEach(b.Put))
+				mustNil(t, table.ForEach(func(k, v []byte) error {
+					if name == "meta" && bytes.HasPrefix(k, []byte("first ")) {
+						return nil
+					}
+					return b.Put(k, v)
+				}))
 			}
 			return tx.Bucket([]byte("meta")).Put([]byte("schema"), binary.BigEndian.AppendUint64(nil, 1))
 		})

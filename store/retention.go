@@ -42,7 +42,8 @@ func (s *Store) Prune(ctx context.Context, before time.Time, limit int) (p Prune
 	return p, err
 }
 
-// maxPruneLook bounds how many keys one call passes over that have to stay.
+// maxPruneLook bounds how many keys one call passes over that have to stay, or
+// that belong to others.
 const maxPruneLook = 10_000
 
 // oldest returns the first keys of a bucket whose records ended before a time.
@@ -50,6 +51,7 @@ const maxPruneLook = 10_000
 // written while the clock was wrong: it is as old as the next one that was not.
 func (t *tx) oldest(bucket int, prefix []byte, before time.Time, limit int, fn func(k, v []byte) (at ci.Time, stays bool, err error)) (keys [][]byte, err error) {
 	c := t.bucket(bucket).Cursor()
+	c.steps = maxPruneLook
 	looked := 0
 	var ahead [][]byte // from the future
 	for k, v := c.Seek(prefix); k != nil && bytes.HasPrefix(k, prefix) && len(keys)+len(ahead) < limit && looked < maxPruneLook; k, v = c.Next() {

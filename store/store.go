@@ -39,7 +39,7 @@ const (
 // SchemaVersion is the version of the records and keys in the file. A file
 // with a newer one is refused; one with an older one is brought forward when
 // it is opened for writing.
-const SchemaVersion = 2
+const SchemaVersion = 3
 
 // initialMmap is the address space reserved for the file, in bytes. While the
 // file fits, growing it never has to wait for readers.

@@ -12,6 +12,7 @@ type table struct {
 	*place
 	b     *bolt.Bucket
 	count *bolt.Bucket // whose sequence it counts with
+	meta  *bolt.Bucket // that has its mark; nil without one
 	key   []byte       // the last one that was looked up
 }
 
@@ -35,7 +36,16 @@ func (t *table) Get(key []byte) []byte { return t.b.Get(t.stored(key)) }
 
 // Put sets the value of a key. The value must not be changed until the
 // transaction has ended.
-func (t *table) Put(key, value []byte) error { return t.b.Put(t.stored(key), value) }
+func (t *table) Put(key, value []byte) error {
+	if t.meta != nil {
+		if mark := t.meta.Get(t.mark); mark == nil || bytes.Compare(key, mark) < 0 {
+			if err := t.meta.Put(t.mark, bytes.Clone(key)); err != nil {
+				return err
+			}
+		}
+	}
+	return t.b.Put(t.stored(key), value)
+}
 
 // Delete removes a key; one that is not there is no error.
 func (t *table) Delete(key []byte) error { return t.b.Delete(t.stored(key)) }
@@ -58,14 +68,27 @@ func (t *table) ForEach(fn func(k, v []byte) error) error {
 }
 
 // Cursor returns a cursor over the table's keys.
-func (t *table) Cursor() *tableCursor { return &tableCursor{c: t.b.Cursor(), t: t} }
+func (t *table) Cursor() *tableCursor {
+	c := &tableCursor{c: t.b.Cursor(), t: t}
+	if t.meta != nil {
+		if c.first = t.meta.Get(t.mark); c.first == nil {
+			c.first = noKey // so far there was none
+		}
+	}
+	return c
+}
+
+// noKey is behind all keys that begin with a sequence.
+var noKey = bytes.Repeat([]byte{0xff}, 9)
 
 // tableCursor moves over a table's keys and passes over those of others in the
 // same bucket. What it returns is valid until the transaction ends; after a
 // change it is to be placed anew.
 type tableCursor struct {
-	c *bolt.Cursor
-	t *table
+	c     *bolt.Cursor
+	t     *table
+	first []byte // no key of the table is less
+	steps int    // how many keys it may pass over; 0: any
 }
 
 func (c *tableCursor) First() (k, v []byte) { return c.Seek(nil) }
@@ -75,6 +98,9 @@ func (c *tableCursor) Prev() (k, v []byte)  { return c.back(c.c.Prev()) }
 
 // Seek moves to a key, or to the next one.
 func (c *tableCursor) Seek(key []byte) (k, v []byte) {
+	if bytes.Compare(key, c.first) < 0 {
+		key = c.first
+	}
 	if from := c.t.from(key); len(from) > 0 {
 		return c.forward(c.c.Seek(from))
 	}
@@ -103,12 +129,15 @@ func (c *tableCursor) forward(k, v []byte) ([]byte, []byte) {
 		if own, ok := c.t.own(k); ok {
 			return own, v
 		}
+		if c.steps--; c.steps == 0 {
+			break
+		}
 	}
 	return nil, nil
 }
 
 func (c *tableCursor) back(k, v []byte) ([]byte, []byte) {
-	for ; k != nil && bytes.HasPrefix(k, c.t.prefix); k, v = c.c.Prev() {
+	for ; k != nil && bytes.HasPrefix(k, c.t.prefix) && bytes.Compare(k, c.first) >= 0; k, v = c.c.Prev() {
 		if own, ok := c.t.own(k); ok {
 			return own, v
 		}

@@ -41,8 +41,11 @@ func (v *verifier) strays() error {
 			if n++; n%1024 == 0 && v.ctx.Err() != nil {
 				return v.ctx.Err()
 			}
-			if l.owner(shelf, k) < 0 {
+			i := l.owner(shelf, k)
+			if i < 0 {
 				v.broken("%s: %q belongs to no table", shelf, k)
+			} else if mark := l.places[i].mark; mark != nil && !v.marked(mark, k) {
+				v.broken("%s: %q is there, and the mark %q says that there is none so early", bucketNames[i], k, mark)
 			}
 			return nil
 		})
@@ -51,6 +54,12 @@ func (v *verifier) strays() error {
 		}
 	}
 	return nil
+}
+
+// marked reports whether a mark stands at or before a key.
+func (v *verifier) marked(mark, k []byte) bool {
+	first := v.t.get(bucketMeta, mark)
+	return first != nil && bytes.Compare(first, k) <= 0
 }
 
 // sequences ensures that no new record can take an old one's place.

@@ -256,6 +256,8 @@ func TestVerify_NamesWhatIsBroken(t *testing.T) {
 		"a lane for which another run speaks": {func(c cut) { c.replace("lanes", "github/acme/api@"+sha(2), "api-2", "api-1") }, "speaks"},
 		"a request of a run that never was":   {func(c cut) { c.replace("requests", "k-1", "api-4", "api-9") }, "request"},
 		"a request that cannot be read":       {func(c cut) { c.change("requests", "k-1", func(v []byte) []byte { return v[:5] }) }, "request"},
+		"a mark behind the first of its kind": {func(c cut) { c.put("meta", []byte("first receipt"), be(1<<20)) }, "says that there is none so early"},
+		"a mark that is missing":              {func(c cut) { mustNil(t, c.bucket("meta").Delete([]byte("first entry"))) }, "says that there is none so early"},
 		"a decision that cannot be read":      {func(c cut) { c.put("decisions", be(1), []byte("{")) }, "decision 1"},
 		"a decision under no run":             {func(c cut) { c.drop("run_decisions", "web-2\x00") }, "not filed under run web-2"},
 		"a decision under no other run":       {func(c cut) { c.drop("run_decisions", "web-1\x00") }, "not filed under run web-1"},
