@@ -20,46 +20,6 @@ import (
 // maxAnswer is how much of an answer is read, in bytes.
 const maxAnswer = 64 << 10
 
-// outward returns a client that never follows a redirect, keeps no cookies
-// and reads no more than maxAnswer of any answer. Time-outs are the caller's
-// context's.
-func outward(base *http.Client) *http.Client {
-	var next http.RoundTripper
-	if base != nil {
-		next = base.Transport
-	}
-	if next == nil {
-		next = http.DefaultTransport.(*http.Transport).Clone()
-	}
-	return &http.Client{
-		Transport:     bounded{next},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-type bounded struct{ next http.RoundTripper }
-
-func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body = boundedBody{io.LimitReader(resp.Body, maxAnswer), resp.Body}
-	return resp, nil
-}
-
-// CloseIdleConnections lets http.Client reach the transport below.
-func (b bounded) CloseIdleConnections() {
-	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
-}
-
-type boundedBody struct {
-	io.Reader
-	io.Closer
-}
-
 // answer is what a receiver said.
 type answer struct {
 	status   int

@@ -72,7 +72,7 @@ func New(o Options) *Dispatcher {
 		log:       o.Log,
 		now:       o.Now,
 		jitter:    o.Jitter,
-		client:    outward(o.Client),
+		client:    forge.Outward(o.Client, maxAnswer),
 		scan:      o.Scan,
 		workers:   o.Workers,
 		timeout:   o.Timeout,

@@ -6,7 +6,8 @@ var (
 	Settle       = settle
 	Shorten      = shorten
 	Excerpt      = excerpt
-	Outward      = outward
 	SlackText    = slackText
 	CheckSummary = checkSummary
 )
+
+const MaxAnswer = maxAnswer

@@ -11,6 +11,7 @@ import (
 	"go.uber.org/goleak"
 
 	"docket/dispatcher"
+	"docket/dispatcher/forge"
 	"docket/store/ci"
 )
 
@@ -136,7 +137,7 @@ func (r *receiver) mustSee(t *testing.T, n int) []got {
 
 func mustClient(t *testing.T) *http.Client {
 	t.Helper()
-	c := dispatcher.Outward(nil)
+	c := forge.Outward(nil, dispatcher.MaxAnswer)
 	t.Cleanup(c.CloseIdleConnections)
 	return c
 }

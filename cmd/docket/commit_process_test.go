@@ -201,6 +201,10 @@ func TestManyPushesAtOnceUnderFailingCommits(t *testing.T) {
 		answers := make([]answer, len(list))
 		var wg sync.WaitGroup
 		for i, w := range list {
+			if rounds == 0 && i < 3 { // else all might share one commit
+				answers[i] = d.deliver(w)
+				continue
+			}
 			wg.Go(func() { answers[i] = d.deliver(w) })
 		}
 		wg.Wait()

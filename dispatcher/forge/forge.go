@@ -9,7 +9,6 @@ package forge
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -54,7 +53,7 @@ type Forge struct {
 // New returns a Forge that has called nothing yet.
 func New(o Options) *Forge {
 	f := &Forge{
-		config: o.Config, client: outward(o.Client), now: o.Now, agent: "docket/" + o.Version,
+		config: o.Config, client: Outward(o.Client, maxAnswer), now: o.Now, agent: "docket/" + o.Version,
 		apps: map[appKey]*app{}, tokens: map[tokenKey]*slot{}, found: map[string]foundInstallation{},
 	}
 	if f.now == nil {
@@ -64,43 +63,6 @@ func New(o Options) *Forge {
 		f.agent = "docket/dev"
 	}
 	return f
-}
-
-// outward returns a client that follows no redirect and reads a bounded part
-// of each answer.
-func outward(base *http.Client) *http.Client {
-	var next http.RoundTripper
-	if base != nil {
-		next = base.Transport
-	}
-	if next == nil {
-		next = http.DefaultTransport.(*http.Transport).Clone()
-	}
-	return &http.Client{
-		Transport:     bounded{next},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
-
-type bounded struct{ next http.RoundTripper }
-
-func (b bounded) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := b.next.RoundTrip(req)
-	if err != nil {
-		return nil, err
-	}
-	resp.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(resp.Body, maxAnswer), resp.Body}
-	return resp, nil
-}
-
-// CloseIdleConnections lets http.Client reach the transport below.
-func (b bounded) CloseIdleConnections() {
-	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
-		c.CloseIdleConnections()
-	}
 }
 
 // Close lets go of connections that are kept open.
