@@ -333,3 +333,24 @@ func TestAliasBombIsRefused(t *testing.T) {
 	got := strings.Join(faultsOf(t, b.String()), "\n")
 	mustContain(t, "the faults", got, "unfold to more than")
 }
+
+// Ensure that merges cannot either, where one short alias stands for many keys.
+func TestMergesAreBounded(t *testing.T) {
+	var keys []string
+	for i := range 10_000 {
+		keys = append(keys, fmt.Sprintf("K%d: x", i))
+	}
+	merges := strings.Repeat("*e, ", 2000)
+	base := strings.Replace(faultyBase, "  - name: api\n", "  - name: web\n    integration: github\n    repository: acme/web\n    env: &e {"+
+		strings.Join(keys, ", ")+"}\n"+oneStep+"  - name: api\n", 1)
+	for what, env := range map[string]string{
+		"in one list":  "{<<: [" + merges + "]}",
+		"in many maps": "{" + strings.Repeat("<<: *e, ", 2000) + "}",
+	} {
+		got := strings.Join(faultsOf(t, base+"    env: "+env+"\n"+oneStep), "\n")
+		mustContain(t, "the faults "+what, got, "unfold to more than")
+		if n := strings.Count(got, "unfold to more than"); n != 1 {
+			t.Errorf("%s: it is told %d times", what, n)
+		}
+	}
+}

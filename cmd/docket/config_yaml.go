@@ -10,14 +10,6 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
-	"github.com/goccy/go-yaml/token"
-)
-
-// Bounds on a configuration file, so that no file can exhaust the program.
-const (
-	maxConfigBytes = 1 << 20
-	maxNesting     = 64
-	maxNodes       = 100_000 // with every alias followed
 )
 
 // reader walks a YAML tree and gathers every fault on its way. Its methods
@@ -26,7 +18,7 @@ type reader struct {
 	faults
 	keys    map[section]mapping
 	anchors map[string]ast.Node
-	nodes   int
+	nodes   int // seen, with every alias and merge followed
 }
 
 func newReader(file string) *reader {
@@ -130,33 +122,6 @@ func oneLine(s string) string {
 	return printableText(s)
 }
 
-// tooDeep returns the token that nests deeper than maxNesting, or nil. The
-// parser is recursive, so this comes before it.
-func tooDeep(tokens token.Tokens) *token.Token {
-	open, chain := 0, 0
-	for _, t := range tokens {
-		switch t.Type {
-		case token.MappingStartType, token.SequenceStartType:
-			open++
-		case token.MappingEndType, token.SequenceEndType:
-			open--
-		case token.SequenceEntryType, token.MappingKeyType, token.TagType, token.AnchorType:
-			chain++
-			if chain > maxNesting {
-				return t
-			}
-			continue
-		case token.CommentType:
-			continue
-		}
-		chain = 0
-		if open > maxNesting {
-			return t
-		}
-	}
-	return nil
-}
-
 // position returns where a node begins: for a block mapping its first key.
 func position(n ast.Node) (line, column int) {
 	if m, ok := n.(*ast.MappingNode); ok && !m.IsFlowStyle && len(m.Values) > 0 {
@@ -179,10 +144,7 @@ func (r *reader) at(n ast.Node, format string, args ...any) {
 // after a fault.
 func (r *reader) resolve(n ast.Node) ast.Node {
 	for range maxNesting {
-		if r.nodes++; r.nodes > maxNodes {
-			if r.nodes == maxNodes+1 {
-				r.at(n, "the aliases of this file unfold to more than %d values; write them out", maxNodes)
-			}
+		if !r.spend(n, 1) {
 			return nil
 		}
 		switch v := n.(type) {
@@ -258,14 +220,17 @@ func (r *reader) entries(n ast.Node, what string, depth int) (list []entry, ok b
 
 func (r *reader) merge(n ast.Node, depth int) (list []entry) {
 	n = r.resolve(n)
+	from := []ast.Node{n}
 	if s, ok := n.(*ast.SequenceNode); ok {
-		for _, v := range s.Values {
-			l, _ := r.entries(r.resolve(v), "a merged value", depth+1)
-			list = append(list, l...)
-		}
-		return list
+		from = s.Values
 	}
-	list, _ = r.entries(n, "a merged value", depth+1)
+	for _, v := range from {
+		l, _ := r.entries(r.resolve(v), "a merged value", depth+1)
+		if !r.spend(v, len(l)) {
+			return nil
+		}
+		list = append(list, l...)
+	}
 	return list
 }
 
