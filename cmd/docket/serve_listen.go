@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -79,25 +78,35 @@ func listenTCP(address string) (net.Listener, error) {
 // listenSocket makes the admin socket, for its owner alone. One that an
 // earlier process left behind is replaced: the store's lock, which is held
 // already, says that no other server uses it.
+//
+// It is made in a directory that nobody else can enter and moved from there
+// once its mode is set: whoever reaches the socket is an admin, so there must
+// be no moment at which others do, whatever the data directory's mode and umask.
 func listenSocket(path string) (net.Listener, error) {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the old admin socket %s cannot be removed; remove it by hand: %w", path, err)
+	nest := path + ".new"
+	if err := os.RemoveAll(nest); err != nil {
+		return nil, fmt.Errorf("%s, which an earlier start left behind, cannot be removed; remove it by hand: %w", nest, err)
 	}
-	short, done, err := shortSocketPath(path)
+	if err := os.Mkdir(nest, 0o700); err != nil {
+		return nil, fmt.Errorf("the admin socket %s cannot be made: %w", path, err)
+	}
+	defer os.RemoveAll(nest) //nolint:errcheck // the next start removes it
+	fresh := filepath.Join(nest, socketFile)
+	short, done, err := shortSocketPath(fresh)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	// A socket has its mode from the first moment only if its directory lets
-	// nobody else in; the data directory does not, and the mode says it again.
 	ln, err := net.Listen("unix", short)
 	if err != nil {
 		return nil, fmt.Errorf("the admin socket %s cannot be made: %w", path, err)
 	}
-	ln.(*net.UnixListener).SetUnlinkOnClose(false) // its short name may be gone by then
-	if err := os.Chmod(path, 0o600); err != nil {
-		ln.Close()
-		return nil, err
+	ln.(*net.UnixListener).SetUnlinkOnClose(false) // its name is another one by then
+	if err = os.Chmod(fresh, 0o600); err == nil {
+		err = os.Rename(fresh, path)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the admin socket %s cannot be put in its place; remove what is there by hand: %w", path, err), ln.Close())
 	}
 	return ln, nil
 }
