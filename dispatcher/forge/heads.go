@@ -50,16 +50,15 @@ type headWalk struct {
 
 // pages calls list for page after page until GitHub has no more.
 func (w *headWalk) pages(ctx context.Context, what string, list func(context.Context, *github.Client, github.ListOptions) (*github.Response, error)) error {
-	for page := 1; page != 0; {
+	return eachPage(fmt.Sprintf("the %s of %s", what, w.access.Repository), func(page int) (next int, err error) {
 		resp, err := w.f.Do(ctx, w.access, func(ctx context.Context, c *github.Client) (*github.Response, error) {
 			return list(ctx, c, github.ListOptions{Page: page, PerPage: perPage})
 		})
 		if err := w.f.judge(w.in, fmt.Sprintf("list the %s of %s", what, w.access.Repository), resp, err); err != nil {
-			return err
+			return 0, err
 		}
-		page = resp.NextPage
-	}
-	return nil
+		return resp.NextPage, nil
+	})
 }
 
 func (w *headWalk) add(h Head) {

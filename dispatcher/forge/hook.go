@@ -14,9 +14,6 @@ import (
 	"docket/store/ci"
 )
 
-// perPage is the most that GitHub lists at once.
-const perPage = 100
-
 // Hook is a webhook at GitHub whose address is docket's: an App's, or a
 // repository's own.
 type Hook struct {
@@ -103,21 +100,21 @@ func (f *Forge) repositoryHooks(ctx context.Context, in *ci.Integration, reposit
 		return nil, err
 	}
 	a := Access{Integration: in.Name, Repository: repository, Need: Hooks}
-	for page := 1; page != 0; {
+	err = eachPage("the webhooks of "+repository, func(page int) (next int, err error) {
 		var part []*github.Hook
 		resp, err := f.Do(ctx, a, func(ctx context.Context, c *github.Client) (r *github.Response, err error) {
 			part, r, err = c.Repositories.ListHooks(ctx, owner, name, &github.ListOptions{Page: page, PerPage: perPage})
 			return r, err
 		})
 		if err := f.judgeHook(in, "list the webhooks of "+repository, resp, err, ci.CodeForbidden, ci.CodeNotFound); err != nil {
-			return nil, err
+			return 0, err
 		}
 		for _, h := range part {
 			list = append(list, repositoryHook(repository, h))
 		}
-		page = resp.NextPage
-	}
-	return list, nil
+		return resp.NextPage, nil
+	})
+	return list, err
 }
 
 func repositoryHook(repository string, h *github.Hook) Hook {
@@ -156,7 +153,7 @@ func (f *Forge) Deliveries(ctx context.Context, integration string, hook Hook, s
 		return nil, err
 	}
 	opts := &github.ListCursorOptions{PerPage: perPage}
-	for {
+	for range maxPages {
 		var part []*github.HookDelivery
 		resp, err := f.atHook(ctx, in, hook, Hooks, func(ctx context.Context, c *github.Client, owner, name string) (r *github.Response, err error) {
 			if hook.App {
@@ -180,6 +177,7 @@ func (f *Forge) Deliveries(ctx context.Context, integration string, hook Hook, s
 		}
 		opts.Cursor = resp.Cursor
 	}
+	return nil, endless("the deliveries of " + hook.name())
 }
 
 func delivery(d *github.HookDelivery) Delivery {
