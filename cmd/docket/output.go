@@ -92,6 +92,9 @@ func indentJSON(w io.Writer, b []byte) error {
 		return fmt.Errorf("the server's answer is not JSON; check that its address is docket's: %w", err)
 	}
 	out.WriteByte('\n')
-	_, err := out.WriteTo(w)
-	return err
+	to, flush := forTerminal(w)
+	if _, err := out.WriteTo(to); err != nil {
+		return err
+	}
+	return flush()
 }

@@ -128,10 +128,11 @@ func (a *app) printBody(ctx context.Context, id ci.ReceiptID) error {
 		return err
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(a.out, resp.Body); err != nil {
+	out, flush := forTerminal(a.out)
+	if _, err := io.Copy(out, resp.Body); err != nil {
 		return c.trouble(ctx, err)
 	}
-	return nil
+	return flush()
 }
 
 func (a *app) showReceipt(ctx context.Context, id ci.ReceiptID) error {

@@ -25,7 +25,8 @@ func newRunsLogs(a *app) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs RUN",
 		Short: "Print a run's log, or follow it",
-		Long: `Print what a run's steps wrote, in order, byte for byte. Secrets show as ***.
+		Long: `Print what a run's steps wrote, in order, byte for byte. Secrets show as ***. On a
+terminal only colours of it are obeyed: what else would move or change the terminal shows as text.
 
 With -f the log is followed until the run ends, across a restart of the server too;
 docket's own words (fetching, notices) go to stderr then, and what is not UTF-8 shows as a
@@ -79,10 +80,11 @@ func (a *app) printLog(ctx context.Context, c *client, run string, f *logFlags) 
 		}
 		return printJSON(a.out, map[string]string{"run": run, "step": f.step, "text": string(b)})
 	}
-	if _, err := io.Copy(a.out, resp.Body); err != nil {
+	out, flush := forTerminal(a.out)
+	if _, err := io.Copy(out, resp.Body); err != nil {
 		return c.trouble(ctx, err)
 	}
-	return nil
+	return flush()
 }
 
 // logChunk is the data of one event of a followed log.
@@ -104,13 +106,22 @@ const (
 
 // followLog prints a log until its end. When the connection breaks it goes on
 // behind the last piece that arrived.
-func (a *app) followLog(ctx context.Context, c *client, path, step string) error {
+func (a *app) followLog(ctx context.Context, c *client, path, step string) (err error) {
+	show := chunkPrinter{step: step, json: a.json()}
+	var flushOut, flushErr func() error
+	show.out, flushOut = forTerminal(a.out)
+	show.err, flushErr = forTerminal(a.err)
+	defer func() {
+		if end := errors.Join(flushOut(), flushErr()); err == nil {
+			err = end
+		}
+	}()
 	pause := backoff.NewExponentialBackOff()
 	pause.InitialInterval, pause.MaxInterval = followPause, followMaxPause
 	last, quiet := "", a.now()
 	for {
 		before := last
-		end, err := a.followOnce(ctx, c, path, step, &last)
+		end, err := followOnce(ctx, c, path, &show, &last)
 		var no *refused
 		var out *outputError
 		switch {
@@ -142,7 +153,7 @@ type outputError struct{ cause error }
 func (e *outputError) Error() string { return fmt.Sprintf("the output cannot be written: %v", e.cause) }
 
 // followOnce reads one connection's events; end tells that the log is complete.
-func (a *app) followOnce(ctx context.Context, c *client, path, step string, last *string) (end bool, err error) {
+func followOnce(ctx context.Context, c *client, path string, show *chunkPrinter, last *string) (end bool, err error) {
 	resp, err := c.open(ctx, call{method: http.MethodGet, path: path, accept: "text/event-stream", last: *last})
 	if err != nil {
 		return false, err
@@ -160,7 +171,7 @@ func (a *app) followOnce(ctx context.Context, c *client, path, step string, last
 		if e.kind == "end" {
 			return true, nil
 		}
-		if err := a.printChunk(e.data, step); err != nil {
+		if err := show.chunk(e.data); err != nil {
 			return false, err
 		}
 		if e.id != "" {
@@ -169,20 +180,27 @@ func (a *app) followOnce(ctx context.Context, c *client, path, step string, last
 	}
 }
 
-// printChunk prints a step's bytes to stdout, and docket's own words to stderr
+// chunkPrinter prints the pieces of a followed log.
+type chunkPrinter struct {
+	out, err io.Writer
+	step     string // that was asked for, "" for all
+	json     bool
+}
+
+// chunk prints a step's bytes to stdout, and docket's own words to stderr
 // unless they were asked for.
-func (a *app) printChunk(data, step string) error {
+func (p *chunkPrinter) chunk(data string) error {
 	var err error
-	if a.json() {
-		_, err = fmt.Fprintln(a.out, data)
+	if p.json {
+		_, err = fmt.Fprintln(p.out, data)
 	} else {
 		var chunk logChunk
 		if err := json.Unmarshal([]byte(data), &chunk); err != nil {
 			return fmt.Errorf("the server's log is not as this docket expects it; compare `docket version` on both sides: %w", err)
 		}
-		to := a.out
-		if step != checkoutStep && (chunk.Notice || chunk.Step == checkoutStep) {
-			to = a.err
+		to := p.out
+		if p.step != checkoutStep && (chunk.Notice || chunk.Step == checkoutStep) {
+			to = p.err
 		}
 		_, err = io.WriteString(to, chunk.Text)
 	}
