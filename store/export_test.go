@@ -135,3 +135,12 @@ func Misplaced() (list []string) {
 	}
 	return list
 }
+
+// CursorAt is the cursor that names the place below a sequence.
+func CursorAt(seq uint64) string { return cursor(seq) }
+
+// CursorOf is the sequence that a page starts below.
+func CursorOf(p Page) (before uint64, err error) {
+	_, before, err = p.read()
+	return before, err
+}

@@ -37,7 +37,8 @@ func (p Page) read() (limit int, before uint64, err error) {
 		return limit, 0, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(p.Cursor)
-	if err != nil || len(b) != 8 || binary.BigEndian.Uint64(b) == 0 {
+	// Only as docket writes it: the decoder passes over line breaks and spare bits.
+	if err != nil || len(b) != 8 || binary.BigEndian.Uint64(b) == 0 || cursor(binary.BigEndian.Uint64(b)) != p.Cursor {
 		return 0, 0, ci.Errorf(ci.CodeInvalid, "cursor %q is not one that docket gave; start again without it", p.Cursor)
 	}
 	return limit, binary.BigEndian.Uint64(b), nil
