@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -261,8 +262,9 @@ func TestDataDirOfFaultyConfiguration(t *testing.T) {
 	}
 }
 
-// Ensure that no text makes the reader panic, and that each is either a
-// configuration or at least one fault with a place in the file.
+// Ensure that no text makes the reader panic, that each is either a sound
+// configuration or at least one fault with a place in the file, and that a
+// comment before it changes nothing but the places.
 func FuzzConfig(f *testing.F) {
 	example, err := os.ReadFile("../../packaging/docket.yaml")
 	if err != nil {
@@ -285,6 +287,15 @@ func FuzzConfig(f *testing.F) {
 			t.Fatal("neither a configuration nor a fault, or both")
 		}
 		if err == nil {
+			mustBeSound(t, cfg)
+		}
+		if !strings.HasPrefix(text, "\ufeff") && len(text) < maxConfigBytes-4 {
+			again, e := parseConfig("docket.yaml", "# x\n"+text, noEnv, secretFiles(nil))
+			if (e == nil) != (err == nil) || e == nil && asJSON(t, cfg) != asJSON(t, again) {
+				t.Fatalf("after a comment: %v, before: %v", e, err)
+			}
+		}
+		if err == nil {
 			return
 		}
 		var faulty *ConfigError
@@ -299,4 +310,34 @@ func FuzzConfig(f *testing.F) {
 		}
 		_ = fmt.Sprint(err)
 	})
+}
+
+// mustBeSound checks what the rest of docket relies on.
+func mustBeSound(t *testing.T, cfg *ci.Config) {
+	t.Helper()
+	if cfg.DataDir == "" || cfg.Limits.Body <= 0 || cfg.Limits.ConcurrentRuns <= 0 {
+		t.Fatalf("data_dir %q, limits %+v", cfg.DataDir, cfg.Limits)
+	}
+	names := map[string]bool{}
+	for _, p := range cfg.Projects {
+		if names[p.Name] || !filepath.IsLocal(p.Name) || strings.ContainsAny(p.Name, "/\\") || p.Name[0] == '.' {
+			t.Fatalf("a project named %q", p.Name)
+		}
+		names[p.Name] = true
+		if cfg.Integration(p.Integration) == nil || (len(p.Steps) > 0) == (p.Pipeline != "") || p.CloneURL == "" || strings.HasPrefix(p.CloneURL, "-") || strings.Contains(p.CloneURL, "::") {
+			t.Fatalf("project %+v", p)
+		}
+		if p.Pipeline != "" && !filepath.IsLocal(p.Pipeline) {
+			t.Fatalf("pipeline %q", p.Pipeline)
+		}
+	}
+}
+
+func asJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
 }

@@ -1,6 +1,7 @@
 package pipeline_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"docket/scheduler/pipeline"
 	"docket/store/ci"
@@ -220,7 +222,8 @@ func TestParseFile_OnOneLine(t *testing.T) {
 	}
 }
 
-// Ensure that any text gives a file within its bounds or faults with a place.
+// Ensure that any text gives a file within its bounds or faults with a place,
+// and that a file which is written down again reads as the same one.
 func FuzzParseFile(f *testing.F) {
 	for _, s := range []string{
 		"steps:\n  - {name: test, run: make test}\n  - name: d\n    run: |\n      x\n    deploy: true\nenv: {A: b, N: 1}\ntimeout: 30m\n",
@@ -251,5 +254,31 @@ func FuzzParseFile(f *testing.F) {
 				t.Fatalf("variable %q=%q of %q", k, v, b)
 			}
 		}
+		written := asJSON(t, got)
+		again, err := pipeline.ParseFile("p.yml", written)
+		if len(written) <= pipeline.MaxFile && (err != nil || cmp.Diff(got, again, cmpopts.EquateEmpty()) != "") {
+			t.Fatalf("%q is %+v, written %s, and that is %+v, %v", b, got, written, again, err)
+		}
 	})
+}
+
+// asJSON writes a file in the part of YAML that is JSON.
+func asJSON(t *testing.T, f pipeline.File) []byte {
+	t.Helper()
+	steps := []map[string]any{}
+	for _, s := range f.Steps {
+		steps = append(steps, map[string]any{"name": s.Name, "run": s.Run, "deploy": s.Deploy})
+	}
+	out := map[string]any{"steps": steps}
+	if len(f.Env) > 0 {
+		out["env"] = f.Env
+	}
+	if f.Timeout > 0 {
+		out["timeout"] = f.Timeout.String()
+	}
+	b, err := json.Marshal(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
