@@ -1,12 +1,13 @@
 # make run    start docket with its demo and print where to look
 # make test   install what the tests need, and run them
+# make security   look for known faults, in the code and in what it is built from
 SHELL := /bin/sh
 GO    ?= go
 BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint torture torture-short release release-test package package-test upgrade-test browser bench bench-slow-disk clean
+.PHONY: help run build test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-test upgrade-test browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -18,7 +19,7 @@ run: build
 	$(BUILD)/docket serve --demo
 
 # Everything that CI runs.
-test: setup-test check unit fuzz torture-short browser
+test: setup-test check unit fuzz gosec torture-short browser
 
 # What the tests need besides Go, as Debian packages, each where it is missing:
 # git for every run, a C compiler for the race detector, a browser to look at the
@@ -64,7 +65,9 @@ torture-short: build
 	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture(Backups)?$$' ./cmd/docket
 
 # Static binaries of the commit that is checked out, the same bytes wherever they are
-# built, with SHA256SUMS.
+# built, with SHA256SUMS and the licences of what they hold. The toolchain is fixed:
+# its standard library is in them, and its faults would be.
+TOOLCHAIN := go1.26.11
 ARCHES := amd64 arm64
 DIST   := $(BUILD)/dist
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
@@ -73,8 +76,9 @@ release:
 	@mkdir -p $(DIST) && rm -f $(DIST)/*
 	@set -e; src=$$(mktemp -d); trap 'rm -rf "$$src"' EXIT; git clone -q --no-hardlinks . "$$src"; \
 	for arch in $(ARCHES); do echo "$(DIST)/docket-linux-$$arch"; \
-		(cd "$$src" && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 $(GO) build -trimpath -buildvcs=true \
-			-ldflags '-s -w' -o $(CURDIR)/$(DIST)/docket-linux-$$arch ./cmd/docket); done
+		(cd "$$src" && GOTOOLCHAIN=$(TOOLCHAIN) CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 $(GO) build -trimpath -buildvcs=true \
+			-ldflags '-s -w' -o $(CURDIR)/$(DIST)/docket-linux-$$arch ./cmd/docket); done; \
+	cp "$$src/LICENSE" $(DIST)/docket-LICENSE; cp "$$src/packaging/THIRD_PARTY_LICENSES" $(DIST)/docket-THIRD_PARTY_LICENSES
 	cd $(DIST) && sha256sum docket* >SHA256SUMS
 
 # Two checkouts in two directories give the same bytes.
@@ -127,6 +131,25 @@ bench-slow-disk:
 	for room in store server; do (cd $$room && strace -f --seccomp-bpf -qq -o /dev/null -e trace=fdatasync \
 		-e inject=fdatasync:delay_exit=$(SYNC_DELAY) $(CURDIR)/$(BUILD)/$$room.test -test.run '^$$' -test.bench 'Accept$$|Hook' \
 		-test.benchtime 3s -test.count 3); done
+
+# Faults of kinds that are known: in docket's own code, and in what it is built
+# from. Each finding that is none has its reason in .gosec.json or in
+# packaging/vulnerabilities.
+security: gosec vulncheck
+
+GOSEC := github.com/securego/gosec/v2/cmd/gosec@v2.30.0
+gosec:
+	$(GO) run $(GOSEC) -quiet -conf .gosec.json ./...
+
+# Fails too where no database can be had: then nothing was looked at.
+vulncheck:
+	GO=$(GO) GOTOOLCHAIN=$(TOOLCHAIN) sh packaging/vulncheck
+
+# What the binary holds of others, and their licences; after go.mod has changed.
+licences:
+	@mkdir -p $(BUILD)
+	$(GO) run packaging/licences.go >$(BUILD)/licences
+	mv $(BUILD)/licences packaging/THIRD_PARTY_LICENSES
 
 lint: check
 	$(GO) run honnef.co/go/tools/cmd/staticcheck@latest ./...

@@ -166,7 +166,7 @@ func (l *Logs) closeAll() {
 	}
 	l.mu.Unlock()
 	for _, w := range list {
-		w.Close()
+		_ = w.Close() // nobody is left to be told
 	}
 }
 
