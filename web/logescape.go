@@ -164,5 +164,9 @@ func linkURL(osc string) string {
 	if err != nil || u.Host == "" || u.User != nil || (u.Scheme != "http" && u.Scheme != "https") {
 		return ""
 	}
-	return strings.ReplaceAll(u.String(), ";", "%3B")
+	link := strings.ReplaceAll(u.String(), ";", "%3B")
+	if _, err := url.Parse(link); err != nil { // a host with a semicolon, which none has
+		return ""
+	}
+	return link
 }
