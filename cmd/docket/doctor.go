@@ -47,6 +47,7 @@ const doctorPatience = 12 * time.Second
 type doctor struct {
 	a     *app
 	cfg   *ci.Config
+	path  string  // of the configuration
 	local *client // the server's admin socket
 	forge *forge.Forge
 }
@@ -62,7 +63,7 @@ func newDoctor(a *app) *cobra.Command {
 		Use:   "doctor",
 		Short: "Look at all that docket needs, and say what is wrong and how to mend it",
 		Long: `Look at all that docket needs, side by side and within 15 seconds: the configuration, the
-data directory, git, the clock, what the token or App of each integration may do, whether
+data directory, who can read the secrets, git, the clock, what the token or App of each integration may do, whether
 the receivers of notifications and public_url can be reached, and what a running server
 says of itself. Nothing is changed, and no notification is sent; at GitHub it is tried
 whether a status may be written, for a commit that no repository has.
@@ -84,7 +85,7 @@ func (a *app) doctor(ctx context.Context) error {
 	if err != nil {
 		list = a.withoutConfig(path, err)
 	} else {
-		d := &doctor{a: a, cfg: cfg, local: socketClient(socketOf(cfg.DataDir))}
+		d := &doctor{a: a, cfg: cfg, path: path, local: socketClient(socketOf(cfg.DataDir))}
 		d.forge = forge.New(forge.Options{Config: func() *ci.Config { return cfg }, Now: a.now, Version: buildInfo().Version})
 		defer d.forge.Close()
 		list = append([]finding{{Check: "configuration", State: stateOK, Says: path + " is sound"}}, runChecks(ctx, d.checks())...)
@@ -124,6 +125,7 @@ func under(name string, list []finding) []finding {
 func (d *doctor) checks() []check {
 	list := []check{
 		{"data directory", func(context.Context) []finding { return lookAtDir(d.cfg.DataDir, d.cfg.Limits.FreeSpace) }},
+		{"secrets", d.lookAtSecrets},
 		{"git", lookAtGit},
 		{"sh", lookAtShell},
 		{"server", d.lookAtServer},

@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/json"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -222,4 +224,25 @@ func TestDoctorTellsABrokenConfiguration(t *testing.T) {
 	}
 	mustFind(t, found, "configuration", stateWrong, "data_dri")
 	mustFind(t, found, "data directory", stateWarning, "not there yet")
+}
+
+// Ensure that a secret is named that every user of the machine can read.
+func TestDoctorLooksWhoCanReadSecrets(t *testing.T) {
+	r := newDoctorRig(t, false)
+	_, found := r.examine()
+	mustFind(t, found, "secrets", stateOK, "nobody but their owners")
+	for mode, want := range map[os.FileMode]string{0o640: stateOK, 0o644: stateWarning, 0o602: stateWarning} {
+		if err := os.Chmod(r.path("token"), mode); err != nil {
+			t.Fatal(err)
+		}
+		_, found := r.examine()
+		text := "nobody but"
+		if want == stateWarning {
+			text = "token has mode 0" + strconv.FormatUint(uint64(mode), 8)
+		}
+		mustFind(t, found, "secrets", want, text)
+		if len(found["secrets"]) != 1 {
+			t.Errorf("%04o: %+v", mode, found["secrets"])
+		}
+	}
 }
