@@ -32,4 +32,11 @@ type Result struct {
 	Detail  string    // one sentence for people; "" when sent
 	RetryAt time.Time // when the receiver asked to be tried again; zero: the backoff decides
 	Hold    bool      // everything for the same receiver waits until RetryAt
+	Status  int       // the answer's HTTP status; 0: there was none
+}
+
+// to returns what came of an attempt that was answered with a status.
+func (r Result) to(status int) Result {
+	r.Status = status
+	return r
 }

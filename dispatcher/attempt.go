@@ -72,6 +72,7 @@ func (d *Dispatcher) attempt(ctx context.Context, due ci.OutboxEntry) verdict {
 		d.afterSend(e)
 	}
 	rec, hold := settle(e, r, d.now(), d.jitter())
+	rec.Status = r.Status
 	if !d.record(ctx, e, rec, hold) {
 		return verdictAborted
 	}

@@ -64,7 +64,7 @@ func (g *Gitea) Send(ctx context.Context, e ci.OutboxEntry) Result {
 	if err != nil {
 		return silence(err, host(in.APIURL), in.Token.Reveal())
 	}
-	return judgeGitea(e, a, in, name, p.Commit, g.Now())
+	return judgeGitea(e, a, in, name, p.Commit, g.Now()).to(a.status)
 }
 
 func (g *Gitea) header(in *ci.Integration) http.Header {

@@ -89,11 +89,12 @@ func (g *GitHub) place(e ci.OutboxEntry) (at place, r *Result) {
 func (g *GitHub) call(ctx context.Context, e ci.OutboxEntry, at place, need forge.Need, do func(context.Context, *github.Client) (*github.Response, error)) Result {
 	resp, err := g.Forge.Do(ctx, forge.Access{Integration: at.in.Name, Installation: e.Installation, Repository: at.name, Need: need}, do)
 	if resp == nil {
-		return judgeSignIn(e, err, at, g.Now())
+		return judgeSignIn(e, err, at, g.Now()).to(refusedWith(err))
 	}
 	// The library's error types leave out headers that matter here, and it
 	// puts the body back after reading it: the answer itself is judged.
-	return judgeGitHub(e, read(resp.Response), at.in, at.name, g.Now())
+	a := read(resp.Response)
+	return judgeGitHub(e, a, at.in, at.name, g.Now()).to(a.status)
 }
 
 // reporting returns the integration that reports an entry's status today.

@@ -73,6 +73,15 @@ func limited(e ci.OutboxEntry, a answer, api, said string, now time.Time) *Resul
 	return &Result{Outcome: Retry, Hold: true, RetryAt: now.Add(wait), Detail: fmt.Sprintf("the rate limit of %s holds the integration %s: %s", api, e.Receiver(), said)}
 }
 
+// refusedWith is the status with which GitHub refused to sign in; 0 for none.
+func refusedWith(err error) int {
+	var refused *forge.AnswerError
+	if errors.As(err, &refused) {
+		return refused.Status
+	}
+	return 0
+}
+
 // judgeSignIn says what becomes of an entry for which GitHub was not called,
 // or did not answer.
 //

@@ -50,9 +50,9 @@ func (s *Slack) Send(ctx context.Context, e ci.OutboxEntry) Result {
 		return silence(err, who, secrets...)
 	}
 	if a.ok() && slackTook(a.body) {
-		return Result{Outcome: Sent}
+		return Result{Outcome: Sent}.to(a.status)
 	}
-	return judge(a, who, s.Now(), false, secrets...)
+	return judge(a, who, s.Now(), false, secrets...).to(a.status)
 }
 
 // slackTook reports whether a 2xx answer means yes. Slack says "ok"; what

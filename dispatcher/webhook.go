@@ -46,9 +46,9 @@ func (w *Webhook) Send(ctx context.Context, e ci.OutboxEntry) Result {
 		return silence(err, e.Target, secret)
 	}
 	if a.ok() {
-		return Result{Outcome: Sent}
+		return Result{Outcome: Sent}.to(a.status)
 	}
-	return judge(a, e.Target, w.Now(), true, secret)
+	return judge(a, e.Target, w.Now(), true, secret).to(a.status)
 }
 
 // header returns the request's header. Without a configured secret there is

@@ -224,7 +224,7 @@ func (s *Store) Lost(ctx context.Context, id string, attempt int, requeue bool, 
 			Kind: ci.DecisionInterrupted, Run: r.ID, Project: r.Project,
 			By: ci.By{Kind: ci.ByScheduler, Name: "recovery"}, Reason: reason,
 		}
-		to := ci.Interrupted
+		was, to := *r, ci.Interrupted
 		switch c := r.CancelRequested; {
 		case c != nil:
 			to, reason = c.Into, c.Reason
@@ -237,6 +237,7 @@ func (s *Store) Lost(ctx context.Context, id string, attempt int, requeue bool, 
 		if err := t.moveRun(r, to, reason); err != nil {
 			return err
 		}
+		t.noteRun(&was, ci.Running, true)
 		if to == ci.Queued {
 			// It waits again, and a newer run may have come while it ran.
 			if err := t.listScope(r); err != nil {

@@ -213,6 +213,9 @@ func (s *Store) tryBatch(batch []*op) (bad int, topics uint32, err error) {
 	if s.committed != nil {
 		s.committed(Commit{Batch: len(batch), Took: time.Since(began), Ended: t.ended})
 	}
+	if len(t.changes) > 0 {
+		s.changed(t.changes)
+	}
 	if t.beat > 0 {
 		s.beat.Store(t.beat)
 	}

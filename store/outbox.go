@@ -96,6 +96,7 @@ func (t *tx) finishEntry(e *ci.OutboxEntry, seq uint64, state ci.OutboxState, wh
 			return err
 		}
 	}
+	t.noteEntry(e, NoTry, 0)
 	return t.putEntry(e, seq)
 }
 
@@ -244,6 +245,9 @@ func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, 
 		if why != "" {
 			return t.skipEntry(&e, seq, by, why)
 		}
+		if unfinished(&e) {
+			t.noteEntry(&e, TryLost, 0)
+		}
 		e.Attempts++
 		e.AttemptedAt = ci.At(t.now)
 		if e.FirstAttemptAt.IsZero() {
@@ -305,6 +309,7 @@ type AttemptResult struct {
 	State  ci.OutboxState // sent, dead, skipped, or pending for another try
 	Error  string         // for people; "" when sent
 	NextAt time.Time      // of another try
+	Status int            // the answer's HTTP status, 0 for none; told, and not kept
 }
 
 // FinishAttempt records what came of the attempt that BeginAttempt counted. A
@@ -319,6 +324,7 @@ func (s *Store) FinishAttempt(ctx context.Context, id string, attempt int, res A
 			return nil
 		}
 		noteTry(&e, res)
+		t.noteEntry(&e, TryOver, res.Status)
 		if res.State != ci.OutboxPending {
 			return t.finishEntry(&e, seq, res.State, res.Error)
 		}

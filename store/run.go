@@ -120,6 +120,7 @@ func (t *tx) createRun(n *newRun) (ci.Run, error) {
 	if err := t.announceNew(&r, n); err != nil {
 		return r, err
 	}
+	t.noteRun(&r, "", false)
 	if r.State.Final() {
 		if r.Source.Branch != "" {
 			if err := t.lookAgain(r.Project, r.Source.Branch, r.Source.Commit); err != nil {
@@ -243,6 +244,7 @@ func (t *tx) moveRun(r *ci.Run, to ci.State, reason string) error {
 	if err := t.putRun(r); err != nil {
 		return err
 	}
+	t.noteRun(r, from, false)
 	t.wake(TopicRuns)
 	if from == ci.Running && to == ci.Superseded { // what it was stopped for may be seen otherwise by now
 		if err := t.listScope(r); err != nil {

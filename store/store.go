@@ -57,6 +57,9 @@ type Options struct {
 	// Committed is told of each commit once it is on disk, before those who
 	// wait for it: it must not block.
 	Committed func(Commit)
+	// Changed is told, as Committed is, what became of runs and notifications
+	// in a commit. Nil: nothing is gathered.
+	Changed func([]Change)
 
 	walk bool // also the pages of a large file that was closed in order
 }
@@ -84,6 +87,7 @@ type Store struct {
 	runURL    func(string) string
 	failpoint func(string) error
 	committed func(Commit)
+	changed   func([]Change)
 	instance  string // starts the ids of this store's outbox entries
 	layout    *layout
 	kept      string       // see Kept
@@ -138,7 +142,7 @@ func Open(path string, o Options) (*Store, error) {
 		}
 	}
 	s := &Store{
-		db: db, path: path, kept: kept, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint, committed: o.Committed,
+		db: db, path: path, kept: kept, now: o.Now, runURL: o.RunURL, failpoint: o.Failpoint, committed: o.Committed, changed: o.Changed,
 		queue: make(chan *op, 1024), closing: make(chan struct{}), stopped: make(chan struct{}),
 		logs: newLogs(o.LogDir),
 	}

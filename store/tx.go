@@ -16,11 +16,12 @@ type tx struct {
 	tables  [bucketCount]*table
 	numbers map[string]uint64 // a project's newest number, as this transaction has it
 
-	wrote  bool             // this closure changed something
-	lanes  map[string]*lane // those it has read or changed, written back when it ends
-	topics uint32           // what it is about, for the wakeups after the commit
-	ended  []Ended          // the runs that it ends
-	beat   int64            // the sign of life that the transaction writes, Unix milliseconds
+	wrote   bool             // this closure changed something
+	lanes   map[string]*lane // those it has read or changed, written back when it ends
+	topics  uint32           // what it is about, for the wakeups after the commit
+	ended   []Ended          // the runs that it ends
+	changes []Change         // for who follows them; see Options.Changed
+	beat    int64            // the sign of life that the transaction writes, Unix milliseconds
 }
 
 // bucket returns a table; nil if the file is from before there was one.

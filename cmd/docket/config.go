@@ -104,6 +104,7 @@ func (l *loader) config(root ast.Node, cfg *ci.Config) {
 	cfg.Retention = l.retention(o)
 	cfg.Backup = l.backup(o)
 	cfg.Log = l.log(o)
+	cfg.Traces = l.traces(o)
 	cfg.ShutdownGrace = o.duration("shutdown_grace")
 	cfg.ScanInterval = o.duration("scan_interval")
 	cfg.AdminToken = l.secret(o, "admin_token", secretHeader)

@@ -36,6 +36,7 @@ const (
 	sectionSchedule    section = "on.schedule"
 	sectionTLS         section = "listen.tls"
 	sectionACME        section = "listen.tls.acme"
+	sectionTraces      section = "traces"
 )
 
 // shape is what a key's value looks like.
@@ -65,6 +66,8 @@ const (
 	isSecrets             // a list of them
 	isSecretMap           // variables to secrets
 	isVariables           // variables to values
+	isHeaders             // names of HTTP headers to secrets
+	isShare               // a number from 0 to 1
 )
 
 // key is one key of a mapping: what the loader takes and the schema says.
@@ -131,6 +134,7 @@ func configKeys() map[section]mapping {
 			{name: "shutdown_grace", shape: isDuration, def: "30s", low: int64(time.Millisecond), high: int64(24 * time.Hour), about: "How long running steps may go on after SIGTERM; then they end as interrupted."},
 			{name: "scan_interval", shape: isDuration, def: "5s", low: int64(10 * time.Millisecond), high: int64(time.Hour), about: "How often work is looked for when no wakeup arrives."},
 			{name: "log", shape: isMapping, section: sectionLog, about: "How much docket's own log says, and how it is written."},
+			{name: "traces", shape: isMapping, section: sectionTraces, about: "Where spans of OpenTelemetry go; none are made if left out."},
 			{name: "admin_token", shape: isSecret, about: "An API token with the role admin that is always valid."},
 			{name: "integrations", shape: isMappings, mayBeEmpty: true, section: sectionIntegration, about: "Where deliveries come from and statuses go to."},
 			{name: "projects", shape: isMappings, mayBeEmpty: true, section: sectionProject, about: "What runs: one repository's work each."},
@@ -183,6 +187,7 @@ func configKeys() map[section]mapping {
 			{name: "credential", about: "The name in LoadCredential= of docket's service."},
 		}},
 	}
+	m[sectionTraces] = tracesKeys()
 	for s, keys := range tlsKeys() {
 		m[s] = keys
 	}

@@ -117,6 +117,26 @@ func (r *reader) whole(node ast.Node, what string, low, high int64) (int64, bool
 	return v, true
 }
 
+// share returns a number from 0 to 1, or the default where the key is missing
+// or faulty.
+func (o *object) share(key string) float64 {
+	def, _ := strconv.ParseFloat(o.key(key).def, 64)
+	if !o.has(key) {
+		return def
+	}
+	n := o.r.resolve(o.field(key))
+	switch n.(type) {
+	case nil:
+		return def
+	case *ast.IntegerNode, *ast.FloatNode:
+		if v, err := strconv.ParseFloat(n.GetToken().Value, 64); err == nil && v >= 0 && v <= 1 {
+			return v
+		}
+	}
+	o.at(key, "%s: %s must be a number from 0 to 1, as in 0.1", o.what, key)
+	return def
+}
+
 // duration returns a duration between its key's bounds, or the default where
 // the key is missing or faulty.
 func (o *object) duration(key string) time.Duration {

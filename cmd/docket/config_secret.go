@@ -24,12 +24,13 @@ const maxSecretBytes = 64 << 10
 type secretKind int
 
 const (
-	secretBytes   secretKind = iota // anything
-	secretHeader                    // goes into an HTTP header: printable, no blanks
-	secretEnv                       // goes into a step's environment: no NUL, at most 32 KiB
-	secretAddress                   // an http or https address
-	secretSigning                   // signs a webhook: whsec_ and base64, or anything
-	secretRSA                       // a GitHub App's private key: RSA in PEM
+	secretBytes       secretKind = iota // anything
+	secretHeader                        // goes into an HTTP header: printable, no blanks
+	secretEnv                           // goes into a step's environment: no NUL, at most 32 KiB
+	secretAddress                       // an http or https address
+	secretSigning                       // signs a webhook: whsec_ and base64, or anything
+	secretRSA                           // a GitHub App's private key: RSA in PEM
+	secretHeaderValue                   // is the whole value of an HTTP header: printable, no blanks at its ends
 )
 
 // loader reads secrets from where the configuration says they are.
@@ -185,6 +186,10 @@ func secretTrouble(value string, k secretKind) string {
 			if value[i] <= ' ' || value[i] > '~' {
 				return "holds a blank or a byte that no token has; check that the file holds the token alone"
 			}
+		}
+	case secretHeaderValue:
+		if strings.TrimSpace(value) != value || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return "holds a byte that no header has, or blanks at its ends; check that the file holds the header's value alone, on one line"
 		}
 	case secretEnv:
 		if strings.ContainsRune(value, 0) {

@@ -40,7 +40,7 @@ func mustParse(t *testing.T, text string, files map[string]string) *ci.Config {
 // exampleSecrets are the files that the commented example names.
 func exampleSecrets() map[string]string {
 	files := map[string]string{"/etc/docket/slack.url": "https://hooks.slack.example/T/B/x\n"}
-	for _, name := range []string{"admin.token", "github.secret", "github.token", "npm.token", "notify.secret", "gitea.secret", "gitea.token"} {
+	for _, name := range []string{"admin.token", "github.secret", "github.token", "npm.token", "notify.secret", "gitea.secret", "gitea.token", "otlp.authorization"} {
 		files["/etc/docket/"+name] = "value-of-" + name + "\n"
 	}
 	return files
@@ -65,7 +65,11 @@ func TestExampleConfiguration(t *testing.T) {
 		ShutdownGrace: 30 * time.Second,
 		ScanInterval:  5 * time.Second,
 		Log:           ci.LogConfig{Level: "info", Format: ci.LogText},
-		AdminToken:    secret("admin.token"),
+		Traces: &ci.Traces{
+			Endpoint: "https://collector.example.org:4318/v1/traces", Sample: 1,
+			Headers: map[string]ci.Secret{"Authorization": secret("otlp.authorization")},
+		},
+		AdminToken: secret("admin.token"),
 		Integrations: []ci.Integration{{
 			Name: "github", Provider: "github", APIURL: "https://api.github.com/",
 			WebhookSecrets: []ci.Secret{secret("github.secret")},

@@ -40,7 +40,7 @@ func (k key) schema() schema {
 // defaultValue is the default as JSON: a number, true or false, or text.
 func (k key) defaultValue() any {
 	var v any
-	if (k.shape == isWhole || k.shape == isFlag) && json.Unmarshal([]byte(k.def), &v) == nil {
+	if (k.shape == isWhole || k.shape == isFlag || k.shape == isShare) && json.Unmarshal([]byte(k.def), &v) == nil {
 		return v
 	}
 	return k.def
@@ -81,6 +81,10 @@ func (k key) value() schema {
 		return sectionSecret.ref()
 	case isSecretMap:
 		return variablesOf(sectionSecret.ref())
+	case isHeaders:
+		return schema{"type": "object", "propertyNames": schema{"pattern": headerName().String()}, "additionalProperties": sectionSecret.ref()}
+	case isShare:
+		return schema{"type": "number", "minimum": 0, "maximum": 1}
 	case isVariables:
 		return variablesOf(schema{"type": valueTypes()})
 	case isWords, isTexts, isPatterns, isValues, isWholes, isMappings, isSecrets:

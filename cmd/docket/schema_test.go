@@ -236,7 +236,7 @@ func soundConfig() (root obj, at map[section]obj) {
 		sectionInput: {"name": "target"}, sectionStep: {"name": "test", "run": "make"},
 		sectionNotify: {"webhook": "https://h.example/x", "secret": obj{"file": "/s"}},
 		sectionPush:   {}, sectionSkip: {"labels": []any{"no-ci"}}, sectionMergeGroup: {}, sectionRelease: {}, sectionDispatch: {},
-		sectionSchedule: {"cron": "@daily"},
+		sectionSchedule: {"cron": "@daily"}, sectionTraces: {"endpoint": "http://c.example:4318", "headers": obj{"X-Key": secret}},
 	}
 	at[sectionACME] = obj{"domains": []any{"ci.example.org"}}
 	at[sectionTLS] = obj{"acme": at[sectionACME]}
@@ -253,6 +253,7 @@ func soundConfig() (root obj, at map[section]obj) {
 	}
 	root = obj{
 		"data_dir": "/d", "listen": []any{at[sectionListen]}, "limits": at[sectionLimits], "log": at[sectionLog], "retention": at[sectionRetention], "backup": at[sectionBackup],
+		"traces":       at[sectionTraces],
 		"integrations": []any{at[sectionIntegration]}, "projects": []any{at[sectionProject]},
 	}
 	at[sectionTop] = root

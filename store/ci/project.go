@@ -68,6 +68,7 @@ type Config struct {
 	ScanInterval   time.Duration
 	AdminToken     Secret
 	Log            LogConfig
+	Traces         *Traces // nil: none
 	Integrations   []Integration
 	Projects       []Project
 }
@@ -85,6 +86,13 @@ type Backup struct {
 	Dir   string
 	Every time.Duration
 	Keep  int // how many backups of its own stay in Dir
+}
+
+// Traces is where spans go, by OTLP over HTTP.
+type Traces struct {
+	Endpoint string            // the whole address, with its path
+	Headers  map[string]Secret // of each request, by name
+	Sample   float64           // the share of traces that are kept, 0 to 1
 }
 
 // The formats of docket's own log.

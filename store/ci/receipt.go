@@ -31,6 +31,9 @@ type Receipt struct {
 	// TwinRun is the run that was started for the same head before this
 	// delivery of it arrived.
 	TwinRun string `json:"twin_run,omitempty"`
+	// TraceID is the trace that tells of the delivery. It is filled in when a
+	// receipt is shown, and not kept.
+	TraceID string `json:"trace_id,omitempty"`
 
 	// PushedAt is Event.PushedAt; with the digest it finds known bytes again.
 	PushedAt int64 `json:"pushed_at,omitempty"`

@@ -43,6 +43,9 @@ type Run struct {
 	// WaitingFor is what a queued run waits for besides a free place. It is
 	// filled in when a run is read, and not kept.
 	WaitingFor *Waiting `json:"waiting_for,omitempty"`
+	// TraceID is the trace that tells of the run. It is filled in when a run is
+	// shown, and not kept.
+	TraceID string `json:"trace_id,omitempty"`
 
 	Internal Internal `json:"internal,omitzero"`
 }
