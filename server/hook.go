@@ -33,7 +33,7 @@ type deliveredRun struct {
 // body is never decoded before its signature holds, and a refusal stores
 // nothing, so nobody can use up a delivery's id.
 func (s *Server) hook(c echo.Context) error {
-	cfg := s.config()
+	watch, cfg := s.stopwatch(), s.config()
 	ref := &refused{bytes: max(c.Request().ContentLength, 0)}
 	ref.event, ref.delivery = claimed(c.Request().Header)
 	m, err := s.receive(c, cfg, ref)
@@ -41,6 +41,7 @@ func (s *Server) hook(c echo.Context) error {
 		return err
 	}
 	defer m.leave()
+	watch.mark(&watch.verified)
 	event, err := m.open(ref)
 	if err != nil {
 		return err
@@ -54,22 +55,27 @@ func (s *Server) hook(c echo.Context) error {
 	case err != nil:
 		return err
 	}
+	watch.mark(&watch.judged)
 	// Who hangs up now does not decide what is written: the commit is under
 	// way, and the body must not be reused before it is done.
 	a, err := s.store.Accept(context.WithoutCancel(c.Request().Context()), store.Acceptance{
 		Delivery: m.delivery, Event: event, Reason: v.Reason, Drafts: v.Drafts, Reruns: v.Reruns,
 		Projects: v.Pin, Cancels: v.Cancels, RefuseReplay: v.RefuseReplay,
 	})
+	watch.mark(&watch.committed)
 	switch ci.CodeOf(err) {
 	case "":
 		m.free()
-		return s.answerDelivery(c, cfg, a)
+		err := s.answerDelivery(c, cfg, a)
+		s.traceDelivery(&watch, c, &m.delivery, &a, nil)
+		return err
 	case ci.CodeConflict:
 		return ref.because(refusedConflict, err)
 	case ci.CodeForbidden:
 		return ref.because(refusedRepository, err)
 	}
 	s.metrics.delivery(m.in.Name, m.delivery.Event, "failed")
+	s.traceDelivery(&watch, c, &m.delivery, &a, err)
 	return err
 }
 

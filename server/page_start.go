@@ -39,7 +39,7 @@ func formKey(form url.Values) (string, error) {
 // POST /projects/{project}/runs: the same form sent again leads to the same
 // run, and the form with other values to that run's address.
 func (s *Server) startByForm(c echo.Context) error {
-	cfg := s.config()
+	watch, cfg := s.stopwatch(), s.config()
 	p := cfg.Project(pathParam(c, "project"))
 	if p == nil {
 		return noProject(pathParam(c, "project"))
@@ -57,11 +57,15 @@ func (s *Server) startByForm(c echo.Context) error {
 	if !ok {
 		return s.formAgain(c, http.StatusUnprocessableEntity, form)
 	}
-	run, _, err := s.request(c.Request().Context(), cfg, p, key, req, by(c))
+	watch.mark(&watch.judged)
+	run, again, err := s.request(c.Request().Context(), cfg, p, key, req, by(c))
+	watch.mark(&watch.committed)
 	var e *ci.Error
 	switch {
 	case err == nil:
-		return seeOther(c, runPath(run.ID))
+		err := seeOther(c, runPath(run.ID))
+		s.traceRequest(&watch, c, run.ID, again)
+		return err
 	case !errors.As(err, &e):
 		return err
 	case e.Code == ci.CodeConflict && e.ExistingRun != "":

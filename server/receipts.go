@@ -20,9 +20,12 @@ func receiptID(c echo.Context) ci.ReceiptID {
 }
 
 // publicReceipt gives empty lists where a receipt has none.
-func publicReceipt(r ci.Receipt) ci.Receipt {
+func (s *Server) publicReceipt(r ci.Receipt) ci.Receipt {
 	r.Runs = slices.Concat([]string{}, r.Runs)
 	r.Verdicts = slices.Concat([]ci.Verdict{}, r.Verdicts)
+	if s.traces != nil {
+		r.TraceID = s.traces.Receipt(r.ID)
+	}
 	return r
 }
 
@@ -41,7 +44,7 @@ func (s *Server) listReceipts(c echo.Context) error {
 		return err
 	}
 	for i := range list {
-		list[i] = publicReceipt(list[i])
+		list[i] = s.publicReceipt(list[i])
 	}
 	return listing(c, "receipts", list, next)
 }
@@ -52,7 +55,7 @@ func (s *Server) getReceipt(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, publicReceipt(r))
+	return c.JSON(http.StatusOK, s.publicReceipt(r))
 }
 
 // GET …/body answers with the exact bytes. They came from outside, so a
@@ -91,7 +94,7 @@ func (s *Server) replayReceipt(c echo.Context) error {
 		return err
 	}
 	replayed(c, again)
-	return c.JSON(http.StatusOK, publicReceipt(rec))
+	return c.JSON(http.StatusOK, s.publicReceipt(rec))
 }
 
 // replay judges a stored delivery again; said is what somebody says about why.
@@ -162,7 +165,7 @@ func (s *Server) explainReceipt(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	x := explained{Receipt: rec.ID, Runs: publicReceipt(rec).Runs, Now: now}
+	x := explained{Receipt: rec.ID, Runs: s.publicReceipt(rec).Runs, Now: now}
 	if n := len(rec.Verdicts); n > 0 {
 		x.Then = rec.Verdicts[n-1]
 	}

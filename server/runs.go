@@ -17,6 +17,9 @@ import (
 func (s *Server) publicRun(r ci.Run) ci.Run {
 	r = r.Public()
 	r.URL = s.config().RunURL(r.ID)
+	if s.traces != nil {
+		r.TraceID = s.traces.Run(&r)
+	}
 	return r
 }
 
@@ -70,7 +73,7 @@ func (s *Server) getRun(c echo.Context) error {
 
 // POST /projects/{project}/runs
 func (s *Server) startRun(c echo.Context) error {
-	cfg := s.config()
+	watch, cfg := s.stopwatch(), s.config()
 	p := cfg.Project(pathParam(c, "project"))
 	if p == nil {
 		return noProject(pathParam(c, "project"))
@@ -83,11 +86,15 @@ func (s *Server) startRun(c echo.Context) error {
 	if err := decode(c, &req); err != nil {
 		return err
 	}
+	watch.mark(&watch.judged)
 	run, again, err := s.request(c.Request().Context(), cfg, p, key, req, by(c))
 	if err != nil {
 		return err
 	}
-	return s.answerNewRun(c, run, again)
+	watch.mark(&watch.committed)
+	err = s.answerNewRun(c, run, again)
+	s.traceRequest(&watch, c, run.ID, again)
+	return err
 }
 
 // request makes the run that somebody asks for by hand, or returns the one

@@ -53,6 +53,8 @@ type Options struct {
 	Recover func(ctx context.Context, integration string, since time.Duration, by ci.By) ([]ci.Recovery, error)
 	// Backups says how the backups go that docket makes by itself; nil: it makes none.
 	Backups func() BackupStatus
+	// Traces is told of deliveries and requests by hand; nil: nobody is.
+	Traces *Traces
 	// Pages draws the pages; nil makes one for Version.
 	Pages *web.Renderer
 }
@@ -75,6 +77,7 @@ type Server struct {
 	instance string // of this process, see InstanceHeader
 	pages    *web.Renderer
 	backups  func() BackupStatus
+	traces   *Traces   // nil: none
 	began    time.Time // when refusals began to be kept
 
 	refusals  refusals
@@ -105,6 +108,7 @@ func New(o Options) *Server {
 		instance:  rand.Text(),
 		pages:     o.Pages,
 		backups:   o.Backups,
+		traces:    o.Traces,
 		door:      newDoor(),
 		failures:  newFailures(),
 		passwords: newPasswords(),

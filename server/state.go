@@ -26,6 +26,7 @@ type State struct {
 	Deliveries map[string]ci.Time `json:"deliveries"` // by integration: when the newest among the last ones came
 	Reasons    []string           `json:"reasons"`    // why docket is not ready
 	Refusals   []Refused          `json:"refusals"`   // of the last hour, by integration and reason
+	Traces     *TraceState        `json:"traces,omitempty"`
 }
 
 // Refused counts refusals.
@@ -93,5 +94,9 @@ func (s *Server) getState(c echo.Context) error {
 	}
 	state.Reasons = append(state.Reasons, s.notReady()...)
 	state.Refusals = append(state.Refusals, s.refusals.lately(s.now().Add(-refusalsOf))...)
+	if s.traces != nil {
+		traces := s.traces.State()
+		state.Traces = &traces
+	}
 	return c.JSON(http.StatusOK, state)
 }

@@ -26,10 +26,10 @@ type RunChange struct {
 
 // EntryChange is an attempt to send a notification that is over, or an end.
 type EntryChange struct {
-	Entry ci.OutboxEntry
+	Entry ci.OutboxEntry // after the end, but before what follows from an attempt
 	Try   TryEnd
-	// Status is the HTTP status of the answer to an attempt; 0 for none.
-	Status int
+	// Result is what came of an attempt that is over.
+	Result AttemptResult
 }
 
 // TryEnd is what is known of an attempt's end.
@@ -37,7 +37,7 @@ type TryEnd int
 
 const (
 	NoTry   TryEnd = iota // no attempt ended: the entry did
-	TryOver               // it was recorded: the last of Entry.Tries
+	TryOver               // it was recorded
 	TryLost               // nobody knows: docket ended before it was recorded
 )
 
@@ -53,13 +53,13 @@ func (t *tx) noteRun(r *ci.Run, from ci.State, lost bool) {
 }
 
 // noteEntry is noteRun for an entry.
-func (t *tx) noteEntry(e *ci.OutboxEntry, try TryEnd, status int) {
+func (t *tx) noteEntry(e *ci.OutboxEntry, try TryEnd, res AttemptResult) {
 	if t.s.changed == nil {
 		return
 	}
 	entry := *e
 	entry.Payload, entry.Tries = nil, slices.Clone(e.Tries)
-	t.changes = append(t.changes, Change{At: t.now, Entry: &EntryChange{Entry: entry, Try: try, Status: status}})
+	t.changes = append(t.changes, Change{At: t.now, Entry: &EntryChange{Entry: entry, Try: try, Result: res}})
 }
 
 // unfinished reports whether the last attempt to send an entry has no record

@@ -96,7 +96,7 @@ func (t *tx) finishEntry(e *ci.OutboxEntry, seq uint64, state ci.OutboxState, wh
 			return err
 		}
 	}
-	t.noteEntry(e, NoTry, 0)
+	t.noteEntry(e, NoTry, AttemptResult{})
 	return t.putEntry(e, seq)
 }
 
@@ -246,7 +246,7 @@ func (s *Store) BeginAttempt(ctx context.Context, id string) (e ci.OutboxEntry, 
 			return t.skipEntry(&e, seq, by, why)
 		}
 		if unfinished(&e) {
-			t.noteEntry(&e, TryLost, 0)
+			t.noteEntry(&e, TryLost, AttemptResult{})
 		}
 		e.Attempts++
 		e.AttemptedAt = ci.At(t.now)
@@ -324,7 +324,7 @@ func (s *Store) FinishAttempt(ctx context.Context, id string, attempt int, res A
 			return nil
 		}
 		noteTry(&e, res)
-		t.noteEntry(&e, TryOver, res.Status)
+		t.noteEntry(&e, TryOver, res)
 		if res.State != ci.OutboxPending {
 			return t.finishEntry(&e, seq, res.State, res.Error)
 		}

@@ -64,8 +64,9 @@ func newDoctor(a *app) *cobra.Command {
 		Short: "Look at all that docket needs, and say what is wrong and how to mend it",
 		Long: `Look at all that docket needs, side by side and within 15 seconds: the configuration, the
 data directory, who can read the secrets, git, the clock, what the token or App of each integration may do, whether
-the receivers of notifications and public_url can be reached, and what a running server
-says of itself. Nothing is changed, and no notification is sent; at GitHub it is tried
+the receivers of notifications, the collector of traces and public_url can be reached, and
+what a running server says of itself. Nothing is changed, and no notification is sent; the
+collector gets an empty request, and at GitHub it is tried
 whether a status may be written, for a commit that no repository has.
 
 Each line is ok, a warning, or wrong with how to mend it; exit code 1 if anything is wrong.
@@ -131,6 +132,9 @@ func (d *doctor) checks() []check {
 		{"server", d.lookAtServer},
 		{"public_url", d.lookAtPublicURL},
 		{"backup", d.lookAtBackups},
+	}
+	if d.cfg.Traces != nil {
+		list = append(list, check{"traces", d.lookAtTraces})
 	}
 	for i := range d.cfg.Integrations {
 		in := &d.cfg.Integrations[i]

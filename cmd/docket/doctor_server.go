@@ -92,6 +92,7 @@ func (d *doctor) lookAtState(s *server.State) (list []finding) {
 	if s.Dead > 0 {
 		list = append(list, warning("see `docket outbox list --state dead`; mend the cause, then `docket outbox retry ID`, or discard them", "%d notifications were given up", s.Dead))
 	}
+	list = append(list, droppedSpans(s.Traces)...)
 	for i := range d.cfg.Integrations {
 		name := d.cfg.Integrations[i].Name
 		if at := s.Deliveries[name]; at.IsZero() {

@@ -25,6 +25,8 @@ var mayImport = map[string][]string{
 	"docket/dispatcher":                 {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
 	"docket/dispatcher/forge":           {"docket/store/ci"},
 	"docket/dispatcher/forge/forgetest": {},
+	"docket/tracer":                     {"docket/store", "docket/store/ci"},
+	"docket/tracer/collectortest":       {},
 	"docket/server":                     {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/web"},
 	"docket/cmd/docket":                 nil, // everything
 }
@@ -34,6 +36,7 @@ var onlyImporter = map[string]string{
 	"go.etcd.io/bbolt":            "docket/store",
 	"github.com/labstack/echo/v4": "docket/server",
 	"github.com/spf13/cobra":      "docket/cmd/docket",
+	"go.opentelemetry.io/otel":    "docket/tracer",
 }
 
 // Ensure that no package reaches into a room that is closed to it: the three

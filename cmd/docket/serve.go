@@ -27,6 +27,7 @@ import (
 	"docket/server"
 	"docket/store"
 	"docket/store/ci"
+	"docket/tracer"
 )
 
 // failpoints are what process tests put into the appliance: places to be killed
@@ -95,6 +96,7 @@ type appliance struct {
 	forge   *forge.Forge
 	sched   *scheduler.Scheduler
 	server  *server.Server
+	tracer  *tracer.Tracer // nil: none
 	backups *backups
 
 	began     time.Time
@@ -104,8 +106,8 @@ type appliance struct {
 }
 
 // serve runs the appliance until ctx ends. It is shut down in the order
-// scheduler, listeners, dispatcher, store: while running steps end, deliveries
-// are taken.
+// scheduler, listeners, dispatcher, tracer, store: while running steps end,
+// deliveries are taken.
 func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	d.began = time.Now()
 	d.stopping.Store(false)
@@ -118,12 +120,13 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	}
 	d.store, err = store.Open(filepath.Join(d.config.DataDir, storeFile), store.Options{
 		RunURL: func(id string) string { return d.current.Load().RunURL(id) }, Failpoint: a.failpoints.commit,
-		Committed: work.committed,
+		Committed: work.committed, Changed: d.changed(),
 	})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.store.Close()) }()
+	d.startTraces()
 	if kept := d.store.Kept(); kept != "" {
 		d.log.Info("the store was brought forward to this docket's schema, and the file as it was is kept; remove it when all is well", keyKept, kept)
 	}
@@ -146,10 +149,11 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		sentCollector{sender.Stats}, recoveryCollector{d.sched.RecoveryStats, d.store, d.current.Load})
 	work.register(registry, d)
+	d.registerTraces(registry)
 	d.backups = &backups{config: d.current.Load, store: d.store, log: d.log, now: time.Now}
 	d.server = server.New(server.Options{
 		Store: d.store, Config: d.current.Load, Log: d.log, Level: d.level, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
-		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover, Backups: d.backups.Status,
+		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover, Backups: d.backups.Status, Traces: d.traces(),
 	})
 	listeners, err := listen(d)
 	if err != nil {
@@ -205,6 +209,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	send.Go(func() error { return fail("dispatcher", sender.Run(sendCtx)) })
 	var saving sync.WaitGroup
 	saving.Go(func() { d.backups.run(schedCtx) })
+	endTraces := d.runTraces(ctx)
 	var serving errgroup.Group
 	for _, l := range listeners {
 		serving.Go(l.serve)
@@ -243,6 +248,7 @@ func (d *appliance) work(ctx context.Context, listeners []*listener, sender *dis
 	saving.Wait()
 	stopSend()
 	err = errors.Join(err, send.Wait())
+	endTraces()
 	d.log.Info("shut down")
 	return err
 }

@@ -30,12 +30,16 @@ func (d *appliance) reread() (err error) {
 		{"data_dir", cfg.DataDir != old.DataDir},
 		{"listen", !reflect.DeepEqual(cfg.Listen, old.Listen)},
 		{"log.format", cfg.Log.Format != old.Log.Format},
+		{"traces", cfg.Traces != nil && d.tracer == nil}, // to be without them again takes no restart
 	} {
 		if fixed.changed {
 			d.log.Warn("this key is only read at the start: restart docket to change it", keyKey, fixed.key)
 		}
 	}
 	cfg.DataDir, cfg.Listen, cfg.Log.Format = old.DataDir, old.Listen, old.Log.Format
+	if d.tracer == nil {
+		cfg.Traces = nil
+	}
 	if d.level != nil {
 		d.level.Set(levelOf(cfg))
 	}
