@@ -21,8 +21,8 @@ import (
 )
 
 const (
-	exportTimeout = 10 * time.Second // of one request
-	maxAnswer     = 64 << 10         // how much of an answer is read, in bytes
+	defaultTimeout = 10 * time.Second // of one request
+	maxAnswer      = 64 << 10         // how much of an answer is read, in bytes
 )
 
 // client speaks OTLP over HTTP in binary protobuf. The library's own client
@@ -31,6 +31,7 @@ const (
 type client struct {
 	http    *http.Client
 	version string
+	timeout time.Duration
 }
 
 func newClient(base *http.Client, version string) *client {
@@ -41,7 +42,7 @@ func newClient(base *http.Client, version string) *client {
 	if transport == nil {
 		transport = http.DefaultTransport.(*http.Transport).Clone()
 	}
-	return &client{version: version, http: &http.Client{
+	return &client{version: version, timeout: defaultTimeout, http: &http.Client{
 		Transport:     transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
@@ -90,7 +91,7 @@ func (u upload) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans
 	w := gzip.NewWriter(&packed)
 	w.Write(body) // a buffer takes everything
 	w.Close()
-	ctx, cancel := context.WithTimeout(ctx, exportTimeout)
+	ctx, cancel := context.WithTimeout(ctx, u.c.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.cfg.Endpoint, &packed)
 	if err != nil {

@@ -52,6 +52,8 @@ type Options struct {
 
 	Linger time.Duration // how long spans are gathered for a request, default a second
 	Retry  time.Duration // the first wait after a failed one, default a second
+	// Timeout is how long a collector may take to answer, default 10 s.
+	Timeout time.Duration
 }
 
 // Tracer makes spans and sends them. Its methods may be called at any time.
@@ -101,6 +103,9 @@ func New(o Options) *Tracer {
 	}
 	t.began = t.now()
 	t.client = newClient(o.Client, o.Version)
+	if o.Timeout > 0 {
+		t.client.timeout = o.Timeout
+	}
 	t.sdk = t.newSDK(o.Version)
 	return t
 }
