@@ -61,8 +61,10 @@ func (t *Tracer) ofRun(at time.Time, c *store.RunChange) {
 	t.ofEnd(r)
 }
 
-// since returns when a run came to the state that it leaves. What is not
-// remembered from before this life is taken from the record, or left out.
+// since returns when a run came to the state that it leaves. From before this
+// life only its creation is on record, so that where it had been prepared,
+// approved or tried in another one, the wait is told as longer or shorter than
+// it was.
 func (t *Tracer) since(r *ci.Run) time.Time {
 	if s, ok := t.open[r.ID]; ok {
 		return s.since
@@ -75,7 +77,7 @@ func (t *Tracer) since(r *ci.Run) time.Time {
 
 // ofWait is the time in which something had to happen before a run could begin.
 func (t *Tracer) ofWait(r *ci.Run, state ci.State, from, to time.Time) {
-	s := span{at: t.ids.inRun(r), name: waitNames[state], from: from, to: to, attrs: t.runID(r)}
+	s := span{at: t.ids.inRun(r), name: waitName(state), from: from, to: to, attrs: t.runID(r)}
 	s.id = t.ids.span(kindRun, r.ID, "wait", string(state), strconv.Itoa(r.Attempt))
 	if state == ci.Queued {
 		s.attrs = append(s.attrs, semconv.CICDPipelineRunStatePending)
@@ -86,7 +88,16 @@ func (t *Tracer) ofWait(r *ci.Run, state ci.State, from, to time.Time) {
 	t.emit(s)
 }
 
-var waitNames = map[ci.State]string{ci.Preparing: "prepare", ci.Held: "wait for approval", ci.Queued: "queue"}
+// waitName is what a run does in a state that is not its last.
+func waitName(s ci.State) string {
+	switch s {
+	case ci.Preparing:
+		return "prepare"
+	case ci.Held:
+		return "wait for approval"
+	}
+	return "queue"
+}
 
 // ofLost is how the loss of a run's process was settled, and, where the run
 // begins again, the attempt that was lost: one that ends the run is told there.

@@ -224,8 +224,8 @@ type Stats struct {
 	Exported uint64 // spans that the collector took
 	Failures uint64 // requests that it did not take
 	// Dropped counts what it will never get, by reason: busy (commits and
-	// requests that spans could not be made of in time), full (spans that waited
-	// for too long), refused, and shutdown.
+	// requests that spans could not be made of in time), full (too many spans
+	// waited), refused (also what no try got through), and shutdown.
 	Dropped    map[string]uint64
 	Problem    string    // why the last request failed; "" after one that did not
 	LastExport time.Time // zero for none

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"docket/tracer"
 )
 
 // unit returns the settings of a unit of systemd.
@@ -55,7 +57,7 @@ func TestUnitsAgreeWithDocket(t *testing.T) {
 	mustContain(t, "what docket init writes", initConfig(start, true), "- address: "+socket["ListenStream"], "data_dir: /var/lib/docket")
 	cfg := mustParse(t, "data_dir: /d\n", nil)
 	stop, err := strconv.Atoi(strings.TrimSuffix(service["TimeoutStopSec"], "s"))
-	if least := int((cfg.ShutdownGrace + httpGrace).Seconds()); err != nil || stop <= least {
+	if least := int((cfg.ShutdownGrace + httpGrace + tracer.FlushTime).Seconds()); err != nil || stop <= least {
 		t.Errorf("TimeoutStopSec is %s, and docket takes up to %d s", service["TimeoutStopSec"], least)
 	}
 	for key, want := range map[string]string{

@@ -51,8 +51,8 @@ they ask for, and tell the provider and others how it went.
 SIGTERM or SIGINT ends it: nothing new is started, running steps get shutdown_grace to
 end by themselves, and what still runs then is recorded as interrupted; until then
 deliveries are taken. A second signal does not wait. SIGHUP reads the configuration again;
-a broken one is refused and the old one stays in force. A secret's file that changes is read again by itself. Listeners, data_dir
-and log.format are only read at the start.
+a broken one is refused and the old one stays in force. A secret's file that changes is read again by itself. Listeners, data_dir,
+log.format and whether there are traces are only read at the start.
 
 SIGUSR2 makes the process the docket that now lies where it was started from, or the same
 one with new listeners, and refuses nobody: the new one first tries itself out, steps end

@@ -79,7 +79,7 @@ func newTraceDescs() traceDescs {
 	}
 	return traceDescs{
 		exported: desc("spans_exported_total", "Spans that the collector took."),
-		dropped:  desc("dropped_total", "Spans that the collector will not get by reason: full, refused or shutdown; and busy, commits and requests that no spans were made of.", "reason"),
+		dropped:  desc("dropped_total", "Spans that the collector will not get by reason: full (too many waited), refused (also after the last try), shutdown; and busy, commits and requests that no spans were made of.", "reason"),
 		failures: desc("export_failures_total", "Requests that the collector did not take, each try counted."),
 		failing:  desc("export_failing", "Whether the last request to the collector failed: 1 or 0."),
 		last:     desc("last_export_timestamp_seconds", "When the collector last took spans, in seconds since 1970; 0 for never."),
