@@ -4,8 +4,8 @@ import (
 	"context"
 	"net/url"
 
+	"docket/dispatcher/tracer"
 	"docket/server"
-	"docket/tracer"
 )
 
 // lookAtTraces sends the collector an empty request, as spans are sent.

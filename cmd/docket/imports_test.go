@@ -11,24 +11,24 @@ import (
 // mayImport is the plan of the house: which of docket's own packages each may
 // import. A pattern stands for the package and everything under it.
 var mayImport = map[string][]string{
-	"docket/store/ci":                   {},
-	"docket/store":                      {"docket/store/ci"},
-	"docket/store/storetest":            {"docket/store", "docket/store/ci"},
-	"docket/scheduler/pipeline":         {"docket/store/ci"},
-	"docket/scheduler/recovery":         {"docket/store/ci"},
-	"docket/scheduler/runner":           {"docket/store/ci"},
-	"docket/server/payload":             {"docket/store/ci"},
-	"docket/server/github":              {"docket/store/ci", "docket/server/payload"},
-	"docket/server/gitea":               {"docket/store/ci", "docket/server/payload"},
-	"docket/web":                        {"docket/store/ci"},
-	"docket/scheduler":                  {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/scheduler/recovery", "docket/scheduler/runner"},
-	"docket/dispatcher":                 {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
-	"docket/dispatcher/forge":           {"docket/store/ci"},
-	"docket/dispatcher/forge/forgetest": {},
-	"docket/tracer":                     {"docket/store", "docket/store/ci"},
-	"docket/tracer/collectortest":       {},
-	"docket/server":                     {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/web"},
-	"docket/cmd/docket":                 nil, // everything
+	"docket/store/ci":                        {},
+	"docket/store":                           {"docket/store/ci"},
+	"docket/store/storetest":                 {"docket/store", "docket/store/ci"},
+	"docket/scheduler/pipeline":              {"docket/store/ci"},
+	"docket/scheduler/recovery":              {"docket/store/ci"},
+	"docket/scheduler/runner":                {"docket/store/ci"},
+	"docket/server/payload":                  {"docket/store/ci"},
+	"docket/server/github":                   {"docket/store/ci", "docket/server/payload"},
+	"docket/server/gitea":                    {"docket/store/ci", "docket/server/payload"},
+	"docket/web":                             {"docket/store/ci"},
+	"docket/scheduler":                       {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/scheduler/recovery", "docket/scheduler/runner"},
+	"docket/dispatcher":                      {"docket/store", "docket/store/ci", "docket/dispatcher/forge"},
+	"docket/dispatcher/forge":                {"docket/store/ci"},
+	"docket/dispatcher/forge/forgetest":      {},
+	"docket/dispatcher/tracer":               {"docket/store", "docket/store/ci"},
+	"docket/dispatcher/tracer/collectortest": {},
+	"docket/server":                          {"docket/store", "docket/store/ci", "docket/scheduler/pipeline", "docket/server/gitea", "docket/server/github", "docket/web"},
+	"docket/cmd/docket":                      nil, // everything
 }
 
 // onlyImporter names the one package that may import a library.
@@ -36,7 +36,7 @@ var onlyImporter = map[string]string{
 	"go.etcd.io/bbolt":            "docket/store",
 	"github.com/labstack/echo/v4": "docket/server",
 	"github.com/spf13/cobra":      "docket/cmd/docket",
-	"go.opentelemetry.io/otel":    "docket/tracer",
+	"go.opentelemetry.io/otel":    "docket/dispatcher/tracer",
 }
 
 // Ensure that no package reaches into a room that is closed to it: the three

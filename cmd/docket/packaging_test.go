@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"docket/tracer"
+	"docket/dispatcher/tracer"
 )
 
 // unit returns the settings of a unit of systemd.

@@ -22,12 +22,12 @@ import (
 
 	"docket/dispatcher"
 	"docket/dispatcher/forge"
+	"docket/dispatcher/tracer"
 	"docket/scheduler"
 	"docket/scheduler/runner"
 	"docket/server"
 	"docket/store"
 	"docket/store/ci"
-	"docket/tracer"
 )
 
 // failpoints are what process tests put into the appliance: places to be killed

@@ -6,9 +6,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"docket/dispatcher/tracer"
 	"docket/server"
 	"docket/store"
-	"docket/tracer"
 )
 
 // changed is the tracer's ear at the store, which has to be opened with it;

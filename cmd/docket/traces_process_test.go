@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"docket/dispatcher/tracer/collectortest"
 	"docket/store/ci"
-	"docket/tracer/collectortest"
 )
 
 const (

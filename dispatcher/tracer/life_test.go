@@ -5,10 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"docket/dispatcher/tracer"
+	"docket/dispatcher/tracer/collectortest"
 	"docket/store"
 	"docket/store/ci"
-	"docket/tracer"
-	"docket/tracer/collectortest"
 )
 
 func one(n int) *int { return &n }

@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"docket/dispatcher/tracer"
 	"docket/store/ci"
-	"docket/tracer"
 )
 
 // request is a request by hand that makes one span.

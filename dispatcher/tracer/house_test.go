@@ -13,11 +13,11 @@ import (
 
 	"go.uber.org/goleak"
 
+	"docket/dispatcher/tracer"
+	"docket/dispatcher/tracer/collectortest"
 	"docket/store"
 	"docket/store/ci"
 	"docket/store/storetest"
-	"docket/tracer"
-	"docket/tracer/collectortest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
