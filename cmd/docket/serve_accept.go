@@ -22,17 +22,23 @@ import (
 const (
 	mostConnections  = 16384
 	leastConnections = 64
+	adminConnections = 256 // of the admin socket
 	otherFiles       = 256 // for the store, logs and what runs start
 )
 
-// connectionsFor is how many connections each of n listeners may have, so that
-// files can be opened besides.
-func connectionsFor(n int) int {
+// openFiles is how many files this process may have open.
+func openFiles() uint64 {
 	var files unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
-		return mostConnections
+		return unix.RLIM_INFINITY
 	}
-	share := (int64(min(files.Cur, 1<<30)) - otherFiles) / int64(n)
+	return files.Cur
+}
+
+// connectionsFor is how many connections each of n listeners beside the admin
+// socket may have with so many open files, so that others can be opened too.
+func connectionsFor(n int, files uint64) int {
+	share := (int64(min(files, 1<<30)) - otherFiles - adminConnections) / int64(max(n, 1))
 	return int(max(leastConnections, min(mostConnections, share)))
 }
 
@@ -80,14 +86,22 @@ func (l *listener) waitForRoom() {
 	}
 }
 
-// makeRoom shuts up to n connections that carry no request: those of the
-// network that has most of them, first who never sent a request, and the
-// longest silent first. It returns how many it shut.
+// settling is how long a connection is left alone that has just come, or has
+// just been answered: its request may be on its way.
+const settling = time.Second
+
+// makeRoom shuts up to n connections that carry no request whose header has
+// come (the server counts them as new or idle until then): those of the
+// network that has most of them, first who never sent a whole request, and the
+// longest silent first. Who is still settling is shut alone, and only where all
+// of that network are. It returns how many it shut.
 func (l *listener) makeRoom(n int) int {
 	type candidate struct {
 		c net.Conn
 		*conn
+		settled, asked bool
 	}
+	now := time.Now()
 	l.mu.Lock()
 	from := map[string][]candidate{}
 	most := ""
@@ -95,17 +109,21 @@ func (l *listener) makeRoom(n int) int {
 		if known.shut || known.state != http.StateNew && known.state != http.StateIdle {
 			continue
 		}
-		from[known.from] = append(from[known.from], candidate{c, known})
+		from[known.from] = append(from[known.from], candidate{c, known, now.Sub(known.since) >= settling, known.state == http.StateIdle})
 		if len(from[known.from]) > len(from[most]) {
 			most = known.from
 		}
 	}
 	list := from[most]
 	slices.SortFunc(list, func(a, b candidate) int {
-		return cmp.Or(cmp.Compare(a.state, b.state), a.since.Compare(b.since)) // StateNew is the least
+		return cmp.Or(falseFirst(!a.settled, !b.settled), falseFirst(a.asked, b.asked), a.since.Compare(b.since))
 	})
 	list = list[:min(n, len(list))]
-	for _, c := range list {
+	for i, c := range list {
+		if i > 0 && !c.settled {
+			list = list[:i]
+			break
+		}
 		c.shut = true
 		l.shutting++
 		l.shut++
@@ -146,6 +164,17 @@ func (l *listener) notReady(now time.Time) string {
 		return noMoreFiles
 	}
 	return fmt.Sprintf("connections to %s cannot be accepted: %v", l.address, l.trouble)
+}
+
+// falseFirst compares two bools.
+func falseFirst(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case b:
+		return -1
+	}
+	return 1
 }
 
 func noFiles(err error) bool { return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) }

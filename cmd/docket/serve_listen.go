@@ -59,10 +59,12 @@ func listen(d *appliance) (list []*listener, err error) {
 	if err != nil {
 		return list, err
 	}
-	list = append(list, newListener(handedAdmin, path, "the command line", ln, d.server.AdminHandler(), d.log))
 	for _, l := range list {
-		l.most = connectionsFor(len(list))
+		l.most = connectionsFor(len(list), openFiles())
 	}
+	admin := newListener(handedAdmin, path, "the command line", ln, d.server.AdminHandler(), d.log)
+	admin.most = adminConnections
+	list = append(list, admin)
 	d.listeners = list
 	return list, nil
 }

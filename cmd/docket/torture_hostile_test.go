@@ -17,10 +17,42 @@ import (
 	"docket/store/ci"
 )
 
-// Ensure that with 10,000 idle connections and a flood of large unsigned
-// bodies signed deliveries are taken within a second, in bounded memory.
+// Ensure that with 10,000 idle connections and a flood of unsigned deliveries
+// signed ones are taken within a second, in bounded memory: whatever the flood
+// looks like, and also where it comes from the address that they come from, as
+// it does behind a proxy that docket does not know of.
 func TestTortureFlood(t *testing.T) {
-	withstand(t, 10_000, 8, 25<<20, 50, time.Second, 768)
+	for name, s := range map[string]siege{
+		"large bodies with wrong signatures":                    {senders: 8, size: 25 << 20},
+		"large bodies with wrong signatures from their address": {senders: 8, size: 25 << 20, near: true},
+		"large bodies without signatures from their address":    {senders: 8, size: 25 << 20, near: true, bare: true},
+		"small bodies with wrong signatures from their address": {senders: 64, size: 8 << 10, near: true},
+		"small bodies without signatures from their address":    {senders: 64, size: 8 << 10, near: true, bare: true},
+		"middling bodies with wrong signatures":                 {senders: 128, size: 256 << 10, near: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.idle, s.signed, s.limit, s.most = 10_000, 500, time.Second, 768
+			s.withstand(t)
+		})
+	}
+}
+
+// Ensure that the same is so of a listener that is full.
+func TestTortureFullListener(t *testing.T) {
+	if files := openFiles(); files < 19_000 {
+		t.Skipf("this process may open %d files; raise `ulimit -n` to 19000 to fill a listener", files)
+	}
+	repo := newRepository(t, "acme/api", 7)
+	d := newDaemon(t, nil, func(d *daemon) {
+		d.addProject("api", repo, obj{"on": obj{"push": obj{"branches": []string{"none"}}}})
+	})
+	d.start()
+	took := throng(t, d, repo, mostConnections+1000, mostConnections, 500)
+	slices.Sort(took)
+	t.Logf("%d signed deliveries: median %s, p99 %s, slowest %s; %d MiB", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], d.memory())
+	if slowest := took[len(took)-1]; slowest > time.Second {
+		t.Errorf("the slowest took %s", slowest)
+	}
 }
 
 // Ensure that a body of a byte a second is cut off when README says.
