@@ -13,8 +13,9 @@ const (
 	// firstBuffer is what a body gets before a byte of it has come: a sender
 	// without a valid signature cannot claim memory by a header alone.
 	firstBuffer = 64 << 10
-	// keptBuffer is the largest buffer that is kept for the next body.
-	keptBuffer = 2 * firstBuffer
+	// keptBuffer is the largest buffer that is kept for the next body: that of a
+	// small one, so that a flood of them makes no garbage.
+	keptBuffer = smallBody + firstBuffer
 )
 
 // takeBody reads a delivery's body, at most limit bytes of it, once there is

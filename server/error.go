@@ -74,7 +74,7 @@ func (s *Server) answerError(err error, c echo.Context, page bool) {
 	}
 	status := statusOf(e.Code)
 	s.noteRefusal(err, c, status, e.Message)
-	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil {
+	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil && !errors.As(err, new(*refused)) { // which is told already
 		attrs := []any{keyMethod, c.Request().Method, keyPath, c.Request().URL.Path, keyStatus, status, keyError, err}
 		var p *panicked
 		if errors.As(err, &p) {

@@ -20,10 +20,16 @@ const (
 	leastRoom   = 64 << 20 // for large ones
 	roomTimeout = 10 * time.Second
 
-	// Who reads slower than this for a while makes way where another waits.
+	// Who reads slower than this for a while makes way where another waits, and
+	// so does who cannot end in time at the rate that it has.
 	slowAfter  = 500 * time.Millisecond
 	slowRate   = 64 << 10 // bytes a second
 	lookAtSlow = 100 * time.Millisecond
+
+	// Where an address' first has waited for so long, more come from there than
+	// find room: then its newest goes first. In turn all of them would wait too
+	// long; so those that are not yet given up on by their senders get in.
+	crowdedAfter = time.Second
 )
 
 // rooms hold the bodies that are on their way.
@@ -53,6 +59,7 @@ type room struct {
 	by      map[string]int64 // by address
 	inside  map[*guest]bool
 	waiting []*guest
+	looked  time.Time // for slow ones
 }
 
 // guest is one body.
@@ -61,13 +68,14 @@ type guest struct {
 	from    string
 	size    int64
 	cut     func()
+	came    time.Time
 	entered time.Time
 	in      chan struct{} // closed when it may be read
 	read    atomic.Int64  // bytes that came
 }
 
 func (r *room) enter(ctx context.Context, total int64, from string, size int64, cut func()) (*guest, error) {
-	g := &guest{room: r, from: from, size: size, cut: cut, in: make(chan struct{})}
+	g := &guest{room: r, from: from, size: size, cut: cut, came: time.Now(), in: make(chan struct{})}
 	r.mu.Lock()
 	if r.by == nil {
 		r.by, r.inside = map[string]int64{}, map[*guest]bool{}
@@ -107,12 +115,18 @@ func (r *room) fits(g *guest) bool {
 	return r.used+g.size <= r.total && (has == 0 || has+g.size <= r.total/2)
 }
 
-// admit lets in who fits: always the first of the address that has least.
+// admit lets in who fits: always one of the address that has least, in turn
+// unless its first has waited for too long.
 func (r *room) admit() {
+	now := time.Now()
 	for {
-		next := -1
+		next, first := -1, time.Time{} // when the first of next's address came
 		for i, g := range r.waiting {
-			if r.fits(g) && (next < 0 || r.by[g.from] < r.by[r.waiting[next].from]) {
+			switch {
+			case !r.fits(g):
+			case next < 0 || r.by[g.from] < r.by[r.waiting[next].from]:
+				next, first = i, g.came
+			case g.from == r.waiting[next].from && now.Sub(first) > crowdedAfter:
 				next = i
 			}
 		}
@@ -124,7 +138,7 @@ func (r *room) admit() {
 		r.used += g.size
 		r.by[g.from] += g.size
 		r.inside[g] = true
-		g.entered = time.Now()
+		g.entered = now
 		close(g.in)
 	}
 }
@@ -133,9 +147,14 @@ func (r *room) admit() {
 func (r *room) cutSlow(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if now.Sub(r.looked) < lookAtSlow/2 { // for another who waits
+		return
+	}
+	r.looked = now
 	for g := range r.inside {
 		age, read := now.Sub(g.entered), g.read.Load()
-		if age > slowAfter && read < g.size && float64(read) < age.Seconds()*slowRate {
+		rate := max(slowRate, float64(g.size)/bodyTimeout.Seconds())
+		if age > slowAfter && read < g.size && float64(read) < age.Seconds()*rate {
 			g.cut()
 		}
 	}
