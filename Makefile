@@ -7,7 +7,7 @@ BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-test upgrade-test browser bench bench-slow-disk clean
+.PHONY: help run build test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-test upgrade-test acme-test browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
@@ -106,6 +106,13 @@ package-test: package
 UPGRADES ?= 500
 upgrade-test:
 	DOCKET_UPGRADES=$(UPGRADES) $(GO) test -count 1 -v -timeout 60m -run '^TestUpgradesUnderLoad$$|^TestRestartsUnderActivation$$' ./cmd/docket
+
+# A certificate from Let's Encrypt's authority for tests, which is built here and
+# is no part of docket.
+PEBBLE := github.com/letsencrypt/pebble/v2/cmd/pebble@v2.10.3
+acme-test:
+	GOBIN=$(CURDIR)/$(BUILD) $(GO) install $(PEBBLE)
+	DOCKET_PEBBLE=$(CURDIR)/$(BUILD)/pebble $(GO) test -count 1 -v -timeout 5m -run '^TestCertificateFromAnAuthority$$' ./cmd/docket
 
 # The pages, in a real browser before the real server.
 browser: $(BUILD)/axe.min.js

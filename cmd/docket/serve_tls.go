@@ -55,12 +55,7 @@ func newSecure(d *appliance, t *ci.TLS) (*secure, error) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("the directory %s holds private keys and must be docket's own; give it to docket's user: %w", dir, err)
 	}
-	s.acme = &autocert.Manager{
-		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(dir), HostPolicy: autocert.HostWhitelist(t.ACME.Domains...), Email: t.ACME.Email,
-	}
-	if t.ACME.Directory != "" {
-		s.acme.Client = &acme.Client{DirectoryURL: t.ACME.Directory}
-	}
+	s.acme = newAuthority(t.ACME, dir)
 	s.names = &issued{domains: t.ACME.Domains, log: d.log, known: map[string]certificateState{}}
 	s.config.NextProtos = append(s.config.NextProtos, acme.ALPNProto)
 	s.config.GetCertificate = func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {

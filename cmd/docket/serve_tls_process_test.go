@@ -18,13 +18,18 @@ import (
 // over sends a request over TLS on a connection of its own, and returns the
 // serial number of the certificate that answered.
 func (d *daemon) over(listener int, trust *x509.CertPool, method, path string, header http.Header, body []byte) (answer, int64) {
+	return d.overHost("ci.example.org", listener, trust, method, path, header, body)
+}
+
+// overHost is over for another host than ci.example.org.
+func (d *daemon) overHost(host string, listener int, trust *x509.CertPool, method, path string, header http.Header, body []byte) (answer, int64) {
 	req, err := http.NewRequest(method, "https://"+d.addresses[listener]+path, bytes.NewReader(body))
 	if err != nil {
 		return answer{err: err}, 0
 	}
 	req.Header = header
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{
-		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trust, ServerName: "ci.example.org"},
+		DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trust, ServerName: host},
 	}}
 	resp, err := client.Do(req)
 	if err != nil {

@@ -9,6 +9,8 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"log/slog"
 	"math/big"
 	"net/http"
@@ -152,10 +154,41 @@ func TestACMEChallengesAreAnswered(t *testing.T) {
 	d.config.Listen = []ci.Listen{{Address: ":443"}, {Address: ":80"}}
 	list := []*listener{{address: "0.0.0.0:443", secure: s, handler: http.NotFoundHandler()}, {address: "0.0.0.0:80", handler: http.NotFoundHandler()}}
 	d.secure(list)
-	w := httptest.NewRecorder()
-	list[1].handler.ServeHTTP(w, httptest.NewRequest("GET", "http://a.example.org/.well-known/acme-challenge/tok", nil))
-	if w.Code != 200 || w.Body.String() != "the answer" {
-		t.Errorf("the challenge over HTTP: %d %s", w.Code, w.Body)
+	for host, want := range map[string]int{"a.example.org": 200, "a.example.org:8080": 200, "b.example.org": 403, "b.example.org:80": 403} {
+		w := httptest.NewRecorder()
+		list[1].handler.ServeHTTP(w, httptest.NewRequest("GET", "http://"+host+"/.well-known/acme-challenge/tok", nil))
+		if w.Code != want || want == 200 && w.Body.String() != "the answer" {
+			t.Errorf("the challenge over HTTP for %s: %d %s", host, w.Code, w.Body)
+		}
+	}
+}
+
+// Ensure that an authority may leave out where an order is when it answers its
+// end, and that what it says otherwise is left as it is.
+func TestAnOrderIsFoundAgain(t *testing.T) {
+	ca := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/new":
+			w.Header().Set("Location", "/order/1")
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprintf(w, `{"finalize": "http://%s/end/1"}`, r.Host)
+		case "/end/2":
+			w.Header().Set("Location", "/order/2")
+		}
+	}))
+	defer ca.Close()
+	client := &http.Client{Transport: newAuthority(&ci.ACME{}, t.TempDir()).Client.HTTPClient.Transport}
+	defer client.CloseIdleConnections()
+	for _, row := range [][2]string{{"/end/1", ""}, {"/new", "/order/1"}, {"/end/1", "/order/1"}, {"/end/2", "/order/2"}, {"/end/3", ""}} {
+		resp, err := client.Post(ca.URL+row[0], "", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if got := resp.Header.Get("Location"); got != row[1] || row[0] == "/new" && !strings.Contains(string(b), "/end/1") {
+			t.Errorf("%s: %q, %s", row[0], got, b)
+		}
 	}
 }
 
