@@ -191,6 +191,7 @@ func BenchmarkHook(b *testing.B) {
 	}
 }
 
+// sendAll sends b.N deliveries over several connections and returns what each took.
 func sendAll(b *testing.B, client *http.Client, p *benchPush, url string, senders int) []time.Duration {
 	var wg sync.WaitGroup
 	var left atomic.Int64
@@ -199,25 +200,47 @@ func sendAll(b *testing.B, client *http.Client, p *benchPush, url string, sender
 	for i := range senders {
 		wg.Go(func() {
 			for left.Add(-1) >= 0 {
-				req := p.request(b, url)
-				start := time.Now()
-				resp, err := client.Do(req)
-				if err != nil {
-					b.Error(err)
+				took, ok := sendOne(b, client, p, url)
+				if !ok {
 					return
 				}
-				reply, _ := io.ReadAll(resp.Body)
-				resp.Body.Close()
-				times[i] = append(times[i], time.Since(start))
-				if resp.StatusCode != http.StatusAccepted || !bytes.Contains(reply, []byte(`"accepted"`)) {
-					b.Errorf("%s: %s", resp.Status, reply)
-					return
-				}
+				times[i] = append(times[i], took)
 			}
 		})
 	}
 	wg.Wait()
 	return slices.Concat(times...)
+}
+
+// sendSome sends n deliveries one after the other.
+func sendSome(b *testing.B, client *http.Client, p *benchPush, url string, n int) (times []time.Duration) {
+	b.Helper()
+	for range n {
+		took, ok := sendOne(b, client, p, url)
+		if !ok {
+			b.FailNow()
+		}
+		times = append(times, took)
+	}
+	return times
+}
+
+func sendOne(b *testing.B, client *http.Client, p *benchPush, url string) (took time.Duration, ok bool) {
+	req := p.request(b, url)
+	start := time.Now()
+	resp, err := client.Do(req)
+	if err != nil {
+		b.Error(err)
+		return 0, false
+	}
+	reply, _ := io.ReadAll(resp.Body)
+	resp.Body.Close()
+	took = time.Since(start)
+	if resp.StatusCode != http.StatusAccepted || !bytes.Contains(reply, []byte(`"accepted"`)) {
+		b.Errorf("%s: %s", resp.Status, reply)
+		return took, false
+	}
+	return took, true
 }
 
 // BenchmarkHookWithoutStore is the same load on a server that reads, verifies

@@ -157,7 +157,7 @@ func (r *rig) mustListen(h http.Handler) string {
 }
 
 // mustServe starts a server on a free port; done gets what Serve returned.
-func mustServe(t *testing.T, srv *http.Server) (url string, done <-chan error) {
+func mustServe(t testing.TB, srv *http.Server) (url string, done <-chan error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
