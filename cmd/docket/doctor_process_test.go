@@ -66,7 +66,7 @@ func TestDoctorAtARunningDocket(t *testing.T) {
 	res := d.output("doctor", "-o", "json")
 	found := findingsOf(t, res.out)
 	mustFind(t, found, "server", stateOK, "it runs")
-	mustFind(t, found, "server", stateWrong, "1 deliveries of github were refused", "webhook_secrets")
+	mustFind(t, found, "server", stateWrong, "1 delivery of github was refused", "webhook_secrets")
 	mustFind(t, found, "server", stateWarning, "docket runs resume")
 	mustFind(t, found, "server", stateOK, "the last delivery of github came at")
 	mustFind(t, found, "public_url", stateOK, "it is this docket")

@@ -43,6 +43,9 @@ func refusedLately(r server.Refused) finding {
 		name = "an integration that is not configured"
 	}
 	says := fmt.Sprintf("%d deliveries of %s were refused in the last hour, the newest at %s: %s", r.Count, name, showTime(r.LastAt), r.Detail)
+	if r.Count == 1 {
+		says = fmt.Sprintf("1 delivery of %s was refused in the last hour, at %s: %s", name, showTime(r.LastAt), r.Detail)
+	}
 	if r.Reason == "signature" && r.Integration != "" {
 		return wrong("give the provider's webhook a secret that is among webhook_secrets", "%s", says)
 	}

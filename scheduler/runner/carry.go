@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"syscall"
 	"time"
 
 	"docket/store/ci"
@@ -314,12 +315,21 @@ func (c *carrier) judge(ctx context.Context, i int, e ended, err error) (ci.Stat
 	}
 	res.State = ci.StepFailed
 	if e.signal == 0 {
+		if e.exit == 128+int(syscall.SIGKILL) {
+			c.out.notice(i, "a command was ended by SIGKILL; %s", outOfMemory)
+		}
 		return ci.Failed, ""
 	}
 	res.Reason = fmt.Sprintf("the shell was ended by signal %d (%s)", int(e.signal), e.signal)
+	if e.signal == syscall.SIGKILL {
+		res.Reason += "; " + outOfMemory
+	}
 	c.out.notice(i, "%s", res.Reason)
 	return ci.Failed, fmt.Sprintf("step %q: %s", res.Name, res.Reason)
 }
+
+// outOfMemory is what a SIGKILL that nobody here sent mostly means.
+const outOfMemory = "if the step did not do that itself, memory ran out: see the kernel's log, and give the step less to do at once or the machine more memory"
 
 func plural(n int, one, many string) string {
 	if n == 1 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +55,7 @@ func TestCarryFails(t *testing.T) {
 		"an exit code":          {"exit 3", 3, ""},
 		"a failing command":     {"false; echo not reached", 1, ""},
 		"an unset variable":     {`echo "$NOBODY_SET_THIS"`, 2, ""},
-		"a signal to the shell": {"kill -9 $$", 137, `step "step0": the shell was ended by signal 9 (killed)`},
+		"a signal to the shell": {"kill -9 $$", 137, `step "step0": the shell was ended by signal 9 (killed); if the step did not do that itself, memory ran out: see the kernel's log, and give the step less to do at once or the machine more memory`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			res, rec := carry(t, r, g.work(2, tt.script, "echo never"))
@@ -68,6 +69,27 @@ func TestCarryFails(t *testing.T) {
 				t.Errorf("step 1 is %+v and printed %q", s, rec.text(1))
 			}
 		})
+	}
+}
+
+// Ensure that the kernel takes what a step runs before docket where memory runs
+// out, and that the log says what the end of a command may mean.
+func TestWhereMemoryRunsOut(t *testing.T) {
+	t.Parallel()
+	g := mustRepository(t)
+	r, _ := mustRunner(t)
+	mine, err := os.ReadFile("/proc/self/oom_score_adj")
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, _ := strconv.Atoi(strings.TrimSpace(string(mine)))
+	res, rec := carry(t, r, g.work(1, "cat /proc/self/oom_score_adj; sh -c 'kill -9 $$'"))
+	first, _, _ := strings.Cut(rec.text(0), "\n")
+	if adj, err := strconv.Atoi(first); err != nil || adj < 500 || own < 500 && adj <= own {
+		t.Errorf("a step has the score %q, docket %d", first, own)
+	}
+	if res.State != ci.Failed || *res.Steps[0].ExitCode != 137 || !rec.noticed("memory ran out") {
+		t.Errorf("the run is %s (%q), and says %q", res.State, res.Reason, rec.notices)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ func Supervise(args []string) int {
 	signal.Notify(rest)
 
 	sealDescriptors()
+	offerMemory()
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		os.Stderr.WriteString("supervisor: become the reaper of orphans: " + err.Error() + "\n")
 		return 1
@@ -66,6 +68,24 @@ func sealDescriptors() {
 		if fd, err := strconv.Atoi(n.Name()); err == nil && fd > controlFD {
 			unix.CloseOnExec(fd)
 		}
+	}
+}
+
+// stepOOMScore is oom_score_adj of what a run starts: half of the machine's memory
+// on top of what it takes.
+const stepOOMScore = 500
+
+// offerMemory has the kernel take what is started here before docket, which
+// may be the largest process in a flood, where memory runs out. Where it cannot,
+// the kernel chooses by size.
+func offerMemory() {
+	const path = "/proc/self/oom_score_adj"
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return
+	}
+	if now, err := strconv.Atoi(strings.TrimSpace(string(b))); err == nil && now < stepOOMScore {
+		_ = os.WriteFile(path, []byte(strconv.Itoa(stepOOMScore)), 0)
 	}
 }
 
