@@ -241,7 +241,7 @@ func NewHTTPServer(h http.Handler) *http.Server {
 	q := &quit{c: make(chan struct{})}
 	base := context.WithValue(context.Background(), quitKey{}, q)
 	srv := &http.Server{
-		Handler:           h,
+		Handler:           endChunked(h),
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       bodyTimeout,
 		WriteTimeout:      writeTimeout,
@@ -251,6 +251,18 @@ func NewHTTPServer(h http.Handler) *http.Server {
 	}
 	srv.RegisterOnShutdown(q.now)
 	return srv
+}
+
+// endChunked ends the connection after a request that came in chunks. It may
+// have had a length besides, which net/http drops; a proxy that went by the
+// length would see another request where this one ends (RFC 9112, 6.1).
+func endChunked(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.TransferEncoding) > 0 {
+			w.Header().Set("Connection", "close")
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // EndStreams ends the streams that a server from NewHTTPServer carries, and
