@@ -7,27 +7,29 @@ BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-test upgrade-test acme-test browser bench bench-slow-disk clean
+.PHONY: help run build test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-lint package-test upgrade-test acme-test browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
 build:
-	$(GO) build -o $(BUILD)/docket ./cmd/docket
+	CGO_ENABLED=0 $(GO) build -o $(BUILD)/docket ./cmd/docket
 
 run: build
 	$(BUILD)/docket serve --demo
 
 # Everything that CI runs.
-test: setup-test check unit fuzz gosec torture-short browser
+test: setup-test check unit fuzz gosec torture-short package-test browser
 
 # What the tests need besides Go, as Debian packages, each where it is missing:
-# git for every run, a C compiler for the race detector, a browser to look at the
-# pages with, and npm to fetch the rules that they are held against.
+# git for every run, a C compiler for the race detector, systemd to verify the units and
+# to boot with the package, a browser to look at the pages with, and npm to fetch the
+# rules that they are held against.
 setup-test:
 	@want=; need() { command -v $$1 >/dev/null 2>&1 || want="$$want $$1"; }; \
 	need git; need gcc; need chromium; need npm; \
 	[ -e /usr/include/stdlib.h ] || want="$$want libc6-dev"; \
+	command -v systemd-analyze >/dev/null 2>&1 || want="$$want systemd"; \
 	if [ -n "$$want" ]; then \
 		set -e; as=; [ "$$(id -u)" = 0 ] || as=sudo; \
 		echo "installing$$want"; $$as apt-get update -q; \
@@ -71,7 +73,8 @@ TOOLCHAIN := go1.26.11
 ARCHES := amd64 arm64
 DIST   := $(BUILD)/dist
 EPOCH  := $(shell git log -1 --format=%ct 2>/dev/null)
-HOST   := docket-linux-$(shell $(GO) env GOARCH)
+ARCH   := $(shell $(GO) env GOARCH)
+HOST   := docket-linux-$(ARCH)
 release:
 	@mkdir -p $(DIST) && rm -f $(DIST)/*
 	@set -e; src=$$(mktemp -d); trap 'rm -rf "$$src"' EXIT; git clone -q --no-hardlinks . "$$src"; \
@@ -86,21 +89,22 @@ release-test:
 	GO=$(GO) sh packaging/release-test
 
 # Debian packages. The package builder is fetched, it is no part of docket.
-NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
+NFPM := $(GO) run github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.2
 package: release
-	@rm -rf $(BUILD)/man $(BUILD)/completions && mkdir -p $(BUILD)/man $(BUILD)/completions
-	SOURCE_DATE_EPOCH=$(EPOCH) $(DIST)/$(HOST) man $(BUILD)/man
-	gzip -9n $(BUILD)/man/*
-	for shell in bash zsh fish; do $(DIST)/$(HOST) completion $$shell >$(BUILD)/completions/$$shell || exit 1; done
-	version=$$($(DIST)/$(HOST) version -o json | sed -n 's/.*"version": *"v\{0,1\}\([^"]*\)".*/\1/p'); \
-	case $$version in [0-9]*) ;; *) version=0.0.0;; esac; \
-	for arch in $(ARCHES); do VERSION=$$version ARCH=$$arch SOURCE_DATE_EPOCH=$(EPOCH) \
-		$(GO) run $(NFPM) package --config packaging/nfpm.yaml --packager deb --target $(DIST)/ || exit 1; done
+	for arch in $(ARCHES); do SOURCE_DATE_EPOCH=$(EPOCH) NFPM="$(NFPM)" sh packaging/deb/build $$arch \
+		$(DIST)/docket-linux-$$arch $(DIST)/$(HOST) $(DIST) || exit 1; done
 	cd $(DIST) && sha256sum docket* >SHA256SUMS
 
-# The package is installed, configured, upgraded, removed and purged in a root of its own.
-package-test: package
-	sh packaging/package-test $(DIST)/docket_*_$$(dpkg --print-architecture).deb
+# What Debian's own checker says of them.
+package-lint: package
+	lintian --fail-on error,warning $(DIST)/docket_*.deb
+
+# The package is installed, configured, upgraded, removed and purged, and lives under
+# systemd as process 1, in a root of its own each. Needs root.
+package-test:
+	$(MAKE) -s package ARCHES=$(ARCH) DIST=$(BUILD)/package-test TOOLCHAIN=local
+	sh packaging/package-test $(BUILD)/package-test/docket_*.deb
+	sh packaging/systemd-test $(BUILD)/package-test/docket_*.deb
 
 # Upgrades and restarts while deliveries come in: none may be refused or lost.
 UPGRADES ?= 500
