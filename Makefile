@@ -106,10 +106,12 @@ package-test:
 	sh packaging/package-test $(BUILD)/package-test/docket_*.deb
 	sh packaging/systemd-test $(BUILD)/package-test/docket_*.deb
 
-# Upgrades and restarts while deliveries come in: none may be refused or lost.
-UPGRADES ?= 500
+# Upgrades and restarts while deliveries come in, of which one in PUSHES_PER_RUN starts
+# a run: none may be refused or lost.
+UPGRADES       ?= 500
+PUSHES_PER_RUN ?= 3
 upgrade-test:
-	DOCKET_UPGRADES=$(UPGRADES) $(GO) test -count 1 -v -timeout 60m -run '^TestUpgradesUnderLoad$$|^TestRestartsUnderActivation$$' ./cmd/docket
+	DOCKET_UPGRADES=$(UPGRADES) DOCKET_PUSHES_PER_RUN=$(PUSHES_PER_RUN) $(GO) test -count 1 -v -timeout 60m -run '^TestUpgradesUnderLoad$$|^TestRestartsUnderActivation$$' ./cmd/docket
 
 # A certificate from Let's Encrypt's authority for tests, which is built here and
 # is no part of docket.

@@ -141,9 +141,18 @@ func (h *handover) fits(cfg *ci.Config) error {
 	return nil
 }
 
-// rehearseTimeout is how long a rehearsal may take. One that is ended while it
-// gives the store a new schema leaves the old one.
-const rehearseTimeout = 2 * time.Minute
+// rehearseTimeout is how long a rehearsal may take, beside what a store of a
+// size may take that is given a new schema: migrateRate is a slow disk's, in
+// bytes a second. One that is ended meanwhile leaves the old store.
+const (
+	rehearseTimeout = 2 * time.Minute
+	migrateRate     = 8 << 20
+)
+
+// rehearsalFor returns how long a rehearsal may take that opens the store.
+func rehearsalFor(storeSize int64) time.Duration {
+	return rehearseTimeout + time.Duration(storeSize/migrateRate)*time.Second
+}
 
 // rehearseNext lets the program that lies where this one was started from say
 // whether it can take over; open says that it may open the store.
@@ -154,7 +163,11 @@ func (d *appliance) rehearseNext(ctx context.Context, open bool) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, rehearseTimeout)
+	limit := rehearseTimeout
+	if st, err := os.Stat(filepath.Join(h.DataDir, storeFile)); open && err == nil {
+		limit = rehearsalFor(st.Size())
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	var said bytes.Buffer
 	cmd := exec.CommandContext(ctx, d.program, os.Args[1:]...)

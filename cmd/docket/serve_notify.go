@@ -44,9 +44,16 @@ func (d *appliance) notify(state string) {
 // firstScan is how long settling what an earlier stop left behind may take.
 const firstScan = 15 * time.Minute
 
-// watchdog tells the service manager four times in its interval that docket is
-// well, as long as it is, until stop is called.
-func (d *appliance) watchdog() (stop func()) {
+// watchdog tells the service manager that docket is well, as long as it is,
+// until stop is called.
+func (d *appliance) watchdog() (stop func()) { return d.watchdogWhile(d.well) }
+
+// alwaysWell is for work that has a limit of its own.
+func alwaysWell(context.Context, time.Duration) error { return nil }
+
+// watchdogWhile tells the service manager four times in its interval that all is
+// well, as long as well says so in a quarter of it, until stop is called.
+func (d *appliance) watchdogWhile(well func(context.Context, time.Duration) error) (stop func()) {
 	interval, err := manager.SdWatchdogEnabled(false)
 	if err != nil {
 		d.log.Warn("the watchdog is not understood, so it is not told", keyError, err)
@@ -60,7 +67,7 @@ func (d *appliance) watchdog() (stop func()) {
 		tick := time.NewTicker(interval / 4)
 		defer tick.Stop()
 		for ctx.Err() == nil {
-			if err := d.well(ctx, interval/4); err == nil {
+			if err := well(ctx, interval/4); err == nil {
 				d.notify(manager.SdNotifyWatchdog)
 			} else if ctx.Err() == nil {
 				d.log.Error("the watchdog is not told that all is well", keyError, err)

@@ -51,7 +51,9 @@ func (a *app) serveUpgradable(ctx context.Context) error {
 		if err := a.serve(ctx, d); err != nil || len(d.kept) == 0 || ctx.Err() != nil {
 			return err
 		}
+		stopWatchdog := d.watchdogWhile(alwaysWell) // a new schema takes a large store minutes
 		err := d.rehearseNext(ctx, true)
+		stopWatchdog()
 		if ctx.Err() != nil {
 			return nil // it was ended while it made way
 		}

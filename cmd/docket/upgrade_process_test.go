@@ -3,24 +3,31 @@ package main
 import (
 	"net/http"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"docket/store/ci"
 )
 
 // upgrades is how often the tests under load replace docket.
-func upgrades(t *testing.T) int {
+func upgrades(t *testing.T) int { return numberFrom(t, "DOCKET_UPGRADES", 10) }
+
+// pushesPerRun is how many pushes the senders send for each that starts a run.
+func pushesPerRun(t *testing.T) int { return numberFrom(t, "DOCKET_PUSHES_PER_RUN", 20) }
+
+func numberFrom(t *testing.T, variable string, otherwise int) int {
 	t.Helper()
-	text := os.Getenv("DOCKET_UPGRADES")
+	text := os.Getenv(variable)
 	if text == "" {
-		return 10
+		return otherwise
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
-		t.Fatalf("DOCKET_UPGRADES is %q, not a number", text)
+		t.Fatalf("%s is %q, not a number above 0", variable, text)
 	}
 	return n
 }
@@ -180,4 +187,38 @@ func TestUpgradeFailsLate(t *testing.T) {
 	})
 	d.mustDeliver(http.StatusAccepted, "d-3", repo.push("refs/heads/main", "", commit))
 	d.waitRun("api-4", ci.Succeeded)
+}
+
+// Ensure that the service manager does not take docket for dead while the new
+// program gives a large store a new schema.
+func TestUpgradeKeepsTheWatchdogQuiet(t *testing.T) {
+	t.Parallel()
+	m, repo := newServiceManager(t), newRepository(t, "acme/api", 7)
+	d := newDaemon(t, nil, func(d *daemon) { d.addProject("api", repo, nil) })
+	d.environ = []string{"NOTIFY_SOCKET=" + m.path, "WATCHDOG_USEC=1000000"}
+	d.copyProgram()
+	d.start()
+	if err := os.Rename(d.program, d.program+".real"); err != nil {
+		t.Fatal(err)
+	}
+	gate := filepath.Join(d.dir, "gate")
+	d.replaceProgram(`case "$` + rehearseEnv + `" in *'"Open":true'*) until [ -e '` + gate + `' ]; do sleep 0.05; done;; esac
+exec '` + d.program + `.real' "$@"
+`)
+	d.signal(syscall.SIGUSR2)
+	d.waitLog(`msg="shut down"`)
+	for range 5 {
+		m.forget()
+		m.wait("WATCHDOG=1")
+	}
+	mustWrite(t, gate, "")
+	m.wait("READY=1")
+	d.mustDeliver(http.StatusAccepted, "d-1", repo.push("refs/heads/main", "", repo.commit("refs/heads/main")))
+}
+
+// Ensure that a large store has time to be given a new schema.
+func TestRehearsalTakesTheStoresSizeIntoAccount(t *testing.T) {
+	if small, large := rehearsalFor(1<<20), rehearsalFor(9<<30); small != rehearseTimeout || large < 15*time.Minute {
+		t.Errorf("%s for 1 MiB and %s for 9 GiB", small, large)
+	}
 }

@@ -137,11 +137,12 @@ func (m *serviceManager) forget() (lines []string) {
 
 // senders deliver signed pushes all the time and never twice: half of them
 // over a connection that they keep, half over a new one each. One push in
-// twenty starts a run, so that steps run at every upgrade.
+// some starts a run, so that steps run at every upgrade.
 type senders struct {
 	d    *daemon
 	repo *repository
 	head string
+	some int
 
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -154,7 +155,7 @@ type senders struct {
 func (d *daemon) startSenders(n int, repo *repository) *senders {
 	d.t.Helper()
 	ctx, cancel := context.WithCancel(d.t.Context())
-	s := &senders{d: d, repo: repo, head: repo.commit("refs/heads/main"), cancel: cancel}
+	s := &senders{d: d, repo: repo, head: repo.commit("refs/heads/main"), some: pushesPerRun(d.t), cancel: cancel}
 	for i := range n {
 		s.wg.Go(func() { s.send(ctx, i) })
 	}
@@ -173,7 +174,7 @@ func (s *senders) send(ctx context.Context, sender int) {
 	defer tick.Stop()
 	for n := 0; ctx.Err() == nil; n++ {
 		ref := "refs/heads/other" // which starts nothing
-		if n%20 == sender {
+		if n%s.some == sender%s.some {
 			ref = "refs/tags/v" + strconv.Itoa(sender) + "." + strconv.Itoa(n)
 		}
 		w := delivery{event: ci.EventPush, id: fmt.Sprintf("d-%d-%d", sender, n), body: s.repo.push(ref, "", s.head)}
