@@ -55,13 +55,21 @@ func lookAtDir(dir string, need int64) (list []finding) {
 	if err := unix.Statfs(dir, &st); err != nil {
 		return append(list, wrong("check its disk", "the free space of %s cannot be read: %v", dir, err))
 	}
-	if what := fileSystems[int64(st.Type)&0xffffffff]; what != "" {
-		list = append(list, warning("move data_dir to a disk of this machine", "%s lies on %s", dir, what))
+	if f := lookAtFileSystem(dir, int64(st.Type)); f.State != stateOK {
+		list = append(list, f)
 	}
 	if f := lookAtSpace(dir, int64(st.Bavail)*st.Bsize, need); f.State != stateOK || len(list) == 0 {
 		list = append(list, f)
 	}
 	return list
+}
+
+// lookAtFileSystem judges a file system by its type, as statfs(2) has it.
+func lookAtFileSystem(dir string, kind int64) finding {
+	if what := fileSystems[kind&0xffffffff]; what != "" {
+		return warning("move data_dir to a disk of this machine", "%s lies on %s", dir, what)
+	}
+	return fine("%s lies on a disk of this machine", dir)
 }
 
 func lookAtSpace(dir string, free, need int64) finding {

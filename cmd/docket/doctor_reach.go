@@ -87,6 +87,9 @@ func lookAtCertificate(name string, s tls.ConnectionState, now time.Time) findin
 		return fine("%s has no certificate", name)
 	}
 	end := s.PeerCertificates[0].NotAfter
+	if now.After(end) {
+		return wrong("renew it", "the certificate of %s ended on %s", name, end.UTC().Format("2006-01-02"))
+	}
 	if left := end.Sub(now); left < certificateWarning {
 		return warning("renew it", "the certificate of %s ends in %d days, on %s", name, int(left.Hours()/24), end.UTC().Format("2006-01-02"))
 	}
