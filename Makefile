@@ -84,7 +84,7 @@ release:
 	cp "$$src/LICENSE" $(DIST)/docket-LICENSE; cp "$$src/packaging/THIRD_PARTY_LICENSES" $(DIST)/docket-THIRD_PARTY_LICENSES
 	cd $(DIST) && sha256sum docket* >SHA256SUMS
 
-# Two checkouts in two directories give the same bytes.
+# Two checkouts in two directories give the same bytes, packages included.
 release-test:
 	GO=$(GO) sh packaging/release-test
 
