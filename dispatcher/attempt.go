@@ -65,6 +65,9 @@ func (d *Dispatcher) attempt(ctx context.Context, due ci.OutboxEntry) verdict {
 		}
 		return verdictNotSent
 	}
+	if d.beforeSend != nil {
+		d.beforeSend(e)
+	}
 	began := d.now()
 	r := d.send(work, e)
 	took := d.now().Sub(began)

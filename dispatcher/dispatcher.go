@@ -43,8 +43,9 @@ type Options struct {
 	// NoWakeups switches the store's wakeups off: the scan alone finds work.
 	// For tests.
 	NoWakeups bool
-	// AfterSend is called after an answer and before its record. For tests.
-	AfterSend func(ci.OutboxEntry)
+	// BeforeSend is called when an attempt is on record and nothing has left,
+	// AfterSend after an answer and before its record. For tests.
+	BeforeSend, AfterSend func(ci.OutboxEntry)
 }
 
 // Dispatcher sends what the outbox holds. Several may share one store; the
@@ -60,9 +61,10 @@ type Dispatcher struct {
 	workers   int
 	timeout   time.Duration
 	noWakeups bool
-	afterSend func(ci.OutboxEntry)
 	adapters  map[string]Adapter
 	counters  map[string]*counters
+
+	beforeSend, afterSend func(ci.OutboxEntry)
 }
 
 // New returns a dispatcher that does nothing until Run.
@@ -77,7 +79,8 @@ func New(o Options) *Dispatcher {
 		workers:   o.Workers,
 		timeout:   o.Timeout,
 		noWakeups: o.NoWakeups,
-		afterSend: o.AfterSend,
+
+		beforeSend: o.BeforeSend, afterSend: o.AfterSend,
 	}
 	if d.log == nil {
 		d.log = slog.New(slog.DiscardHandler)

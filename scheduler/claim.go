@@ -116,6 +116,7 @@ func (s *Scheduler) start(work context.Context, r ci.Run) {
 func (s *Scheduler) carry(ctx context.Context, r ci.Run) {
 	log := s.about(&r).With(keyAttempt, r.Attempt)
 	log.Info("run started", keyCommit, r.Source.Commit)
+	s.Passing(PointClaimed)
 	res := s.carryOut(ctx, r)
 	if res.State == ci.Interrupted {
 		// Refused a deploy step because it was asked to stop: that is the reason.
@@ -124,9 +125,11 @@ func (s *Scheduler) carry(ctx context.Context, r ci.Run) {
 		}
 	}
 	end := store.Result{State: res.State, Reason: res.Reason, Steps: res.Steps}
+	s.Passing(PointRunEnded)
 	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		err := s.Store.FinishRun(context.WithoutCancel(ctx), r.ID, r.Attempt, end)
 		if err == nil {
+			s.Passing(PointRunFinished)
 			log.Info("run ended", keyState, res.State, keyReason, res.Reason)
 			return
 		}
@@ -165,7 +168,7 @@ func (s *Scheduler) carryOut(ctx context.Context, r ci.Run) (res runner.Result) 
 	if work.Event, err = s.event(&r); err != nil {
 		return failed("its delivery cannot be read: %s", ci.MessageOf(err))
 	}
-	rec := &recorder{store: s.Store, run: r.ID, attempt: r.Attempt}
+	rec := &recorder{store: s.Store, run: r.ID, attempt: r.Attempt, passing: s.Passing}
 	if rec.log, err = s.Store.Logs().Create(r.ID, r.Attempt); err != nil {
 		s.about(&r).Error("log cannot be written, and the run goes on without", keyError, err)
 	} else {

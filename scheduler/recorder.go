@@ -15,16 +15,20 @@ type recorder struct {
 	run     string
 	attempt int
 	log     *store.LogWriter // nil: it could not be opened
-	midLine bool             // the last output did not end its line
+	passing func(point string)
+	midLine bool // the last output did not end its line
 }
 
 var _ runner.Recorder = (*recorder)(nil)
 
 func (r *recorder) StepStarted(ctx context.Context, step int, deploy bool, p ci.Process) error {
-	return r.store.StepStarted(ctx, r.run, r.attempt, step, deploy, p)
+	err := r.store.StepStarted(ctx, r.run, r.attempt, step, deploy, p)
+	r.passing(PointStepBegins)
+	return err
 }
 
 func (r *recorder) StepFinished(ctx context.Context, step int, res ci.StepResult) error {
+	r.passing(PointStepEnded)
 	return r.store.StepFinished(ctx, r.run, r.attempt, step, res)
 }
 

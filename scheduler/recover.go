@@ -43,6 +43,7 @@ func (s *Scheduler) settleLost(ctx context.Context) error {
 		if err := s.Runner.Remove(r); err != nil {
 			s.about(&r).Warn("workspace left behind", keyError, err)
 		}
+		s.Passing(PointReaped)
 		p := s.Config().Project(r.Project)
 		requeue := p != nil && p.OnInterrupt == ci.OnInterruptRequeue
 		reason := "docket stopped while it ran"
@@ -53,6 +54,7 @@ func (s *Scheduler) settleLost(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("settle run %s: %w", r.ID, err)
 		}
+		s.Passing(PointSettled)
 		s.about(&r).Warn("run lost its process", keyState, after.State, keyProcesses, killed)
 	}
 	return nil

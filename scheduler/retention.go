@@ -45,6 +45,9 @@ func retentionTime(last, now time.Time, passed time.Duration) time.Time {
 // once in a scan's interval.
 func (s *Scheduler) prune(ctx context.Context, every time.Duration) error {
 	keep := s.Config().Retention
+	if s.KeepBodies > 0 {
+		keep.Bodies = s.KeepBodies
+	}
 	passed := s.Elapsed()
 	p := &s.pruner
 	if p.looked && passed-p.at < every {
@@ -64,6 +67,7 @@ func (s *Scheduler) prune(ctx context.Context, every time.Duration) error {
 			return err
 		}
 		if n > 0 {
+			s.Passing(PointPruned)
 			s.Log.Info("removed the bodies of old deliveries", keyBodies, n)
 		}
 	}
@@ -101,6 +105,9 @@ func (s *Scheduler) pruneRecords(ctx context.Context, before time.Time) error {
 	p, err := s.Store.Prune(ctx, before, pruneLimit)
 	if err != nil {
 		return err
+	}
+	if !p.None() {
+		s.Passing(PointPruned)
 	}
 	for _, run := range p.Runs {
 		if err := s.Store.Logs().Remove(run); err != nil {

@@ -25,6 +25,18 @@ const (
 	DefaultGrace   = 30 * time.Second
 )
 
+// Points at which a test may kill the process.
+const (
+	PointClaimed     = "claimed"      // a run is claimed, and nothing of it has begun
+	PointStepBegins  = "step begins"  // a step's start is on record, and nothing of it has begun
+	PointStepEnded   = "step ended"   // a step has ended, and that is not on record
+	PointRunEnded    = "run ended"    // a run has ended, its workspace is gone, and its end is not on record
+	PointRunFinished = "run finished" // a run's end is on record
+	PointReaped      = "reaped"       // the processes of a run that was lost are ended, and it counts as running
+	PointSettled     = "settled"      // a run that was lost is settled, and others may not be
+	PointPruned      = "pruned"       // records are removed, and what lies beside the store is not
+)
+
 // Runner is what carries runs: runner.Runner, and in tests one that a test
 // steps through.
 type Runner interface {
@@ -58,6 +70,11 @@ type Options struct {
 	// RecoverEvery, where it is set, takes the place of every integration's
 	// own; below 0 nothing is compared but by hand. For tests.
 	RecoverEvery time.Duration
+	// KeepBodies, where it is set, takes the place of the configured retention
+	// of bodies. For tests.
+	KeepBodies time.Duration
+	// Passing is called at each Point. For tests.
+	Passing func(point string)
 	// Workers bounds how many inbox jobs are done at once.
 	Workers int
 	// NoWakeups switches the store's wakeups off: the scan alone finds work.
@@ -96,6 +113,9 @@ func New(o Options) *Scheduler {
 	}
 	if o.FreeSpace == nil {
 		o.FreeSpace = func() (int64, error) { return freeSpace(o.Config().DataDir) }
+	}
+	if o.Passing == nil {
+		o.Passing = func(string) {}
 	}
 	if o.Workers == 0 {
 		o.Workers = DefaultWorkers

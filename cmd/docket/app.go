@@ -49,7 +49,7 @@ type app struct {
 // run is the whole program: it carries out one command line and returns its
 // exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, getenv func(string) string) int {
-	a := &app{in: stdin, out: stdout, err: stderr, getenv: getenv, now: time.Now}
+	a := &app{in: stdin, out: stdout, err: stderr, getenv: getenv, now: time.Now, failpoints: failpointsOf(getenv)}
 	return a.run(ctx, args)
 }
 

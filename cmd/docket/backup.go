@@ -50,6 +50,7 @@ func (a *app) backup(ctx context.Context, file string) (err error) {
 	if err := proveBackup(ctx, draft); err != nil {
 		return err
 	}
+	a.failpoints.at(pointBackupProved)
 	if err := publish(draft, file); err != nil {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"docket/store"
-	"docket/store/ci"
 )
 
 // controlEnv makes the test binary docket itself, with its failpoints
@@ -24,10 +23,6 @@ import (
 //	no-wakeups  wakeups never come; looked for at the start
 //	recover     how often is compared with the provider, never without it; looked for at the start
 const controlEnv = "DOCKET_TEST_PROCESS"
-
-// pointAfterSend is passed after a receiver answered and before that is on
-// record. The store has the other points.
-const pointAfterSend = "after send"
 
 func TestMain(m *testing.M) {
 	// A supervisor is started with an environment of its own.
@@ -53,7 +48,7 @@ func asDocket(dir string) int {
 		in: os.Stdin, out: os.Stdout, err: os.Stderr, getenv: os.Getenv, now: time.Now,
 		failpoints: failpoints{
 			commit:    c.commit,
-			afterSend: func(ci.OutboxEntry) { c.pass(pointAfterSend) },
+			pass:      c.pass,
 			noWakeups: err == nil, recoverEvery: recoverEvery,
 		},
 	}

@@ -30,16 +30,6 @@ import (
 	"docket/store/ci"
 )
 
-// failpoints are what process tests put into the appliance: places to be killed
-// at, and wakeups that never come. In production all of it is zero.
-type failpoints struct {
-	commit    func(point string) error
-	afterSend func(ci.OutboxEntry)
-	noWakeups bool
-	// recoverEvery takes the place of every integration's own.
-	recoverEvery time.Duration
-}
-
 func newServe(a *app) *cobra.Command {
 	var demo bool
 	cmd := &cobra.Command{
@@ -140,10 +130,13 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	d.sched = scheduler.New(scheduler.Options{
 		Store: d.store, Config: d.current.Load, Runner: carrier, Log: d.log, Provider: provider{d.forge},
 		Boot: hex.EncodeToString(randomBytes(8)), NoWakeups: a.failpoints.noWakeups, RecoverEvery: a.failpoints.recoverEvery,
+		KeepBodies: a.failpoints.keepBodies, Passing: a.failpoints.at,
 	})
 	sender := dispatcher.New(dispatcher.Options{
 		Store: d.store, Config: d.current.Load, Forge: d.forge, Log: d.log, Version: buildInfo().Version, Scan: d.config.ScanInterval,
-		NoWakeups: a.failpoints.noWakeups, AfterSend: a.failpoints.afterSend,
+		NoWakeups:  a.failpoints.noWakeups,
+		BeforeSend: func(ci.OutboxEntry) { a.failpoints.at(pointBeforeSend) },
+		AfterSend:  func(ci.OutboxEntry) { a.failpoints.at(pointAfterSend) },
 	})
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),

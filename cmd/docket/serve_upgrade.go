@@ -58,6 +58,7 @@ func (a *app) serveUpgradable(ctx context.Context) error {
 			return nil // it was ended while it made way
 		}
 		if err == nil {
+			a.failpoints.at(pointBecoming)
 			err = d.become()
 		}
 		d.log.Error("upgrade failed; this docket goes on", keyProgram, d.program, keyError, err)
