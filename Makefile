@@ -7,13 +7,17 @@ BUILD := .build
 
 AXE_VERSION   := 4.14.1
 
-.PHONY: help run build test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-lint package-test upgrade-test acme-test browser bench bench-slow-disk clean
+.PHONY: help run build build-failpoints test setup-test check unit fuzz lint security gosec vulncheck licences torture torture-short release release-test package package-lint package-test upgrade-test acme-test browser bench bench-slow-disk clean
 
 help:
 	@sed -n 's/^# make/make/p' Makefile
 
 build:
 	CGO_ENABLED=0 $(GO) build -o $(BUILD)/docket ./cmd/docket
+
+# The same, but that it kills itself where its environment says, for the torture.
+build-failpoints: build
+	$(GO) build -tags failpoints -o $(BUILD)/docket-failpoints ./cmd/docket
 
 run: build
 	$(BUILD)/docket serve --demo
@@ -55,16 +59,28 @@ fuzz:
 		done; \
 	done
 
-# Deliveries under random kills, and backups under load: many by default, a few in
-# CI; hostile clients here alone, since what they show is measured by a clock. And statuses on their way to a GitHub that limits, fails and loses answers, for
-# DRIVE steps; DOCKET_DRIVE_SEED=N goes a way again that a failed test names.
+# Deliveries while the real binary is killed at random moments and at every named
+# point, while syncs and writes fail, the disk is full, and it is upgraded, compacted
+# and copied: for some minutes, for about an hour with LONG=1, and a little in CI. The
+# long form needs strace, and root to mount a small disk; the others say what they
+# leave out. Hostile clients here alone, since what they show is measured by a clock.
+# And statuses on their way to a GitHub that limits, fails and loses answers, for DRIVE
+# steps; DOCKET_DRIVE_SEED=N goes a way again that a failed test names.
 DRIVE ?= 20000
-torture: build
+LONG  ?=
+ifneq ($(LONG),)
+TORTURE := TORTURE_LONG=1 TORTURE_DELIVERIES=100000 TORTURE_KILLS=1150 TORTURE_ROUNDS=5 TORTURE_LEAST=10 TORTURE_COPIES=30
+endif
+torture: build-failpoints
+ifneq ($(LONG),)
+	$(TORTURE) $(GO) test -tags torture -count 1 -v -timeout 3h -run '^TestTorture(OrdinaryBinary|FullDisk)?$$' ./cmd/docket
+else
 	DOCKET_DRIVE=$(DRIVE) $(GO) test -count 1 -v -timeout 60m -run '^TestDrive$$' ./cmd/docket
 	$(GO) test -tags torture -count 1 -v -timeout 60m -run '^TestTorture' ./cmd/docket
+endif
 
-torture-short: build
-	TORTURE_DELIVERIES=400 TORTURE_KILLS=10 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture(Backups)?$$' ./cmd/docket
+torture-short: build-failpoints
+	TORTURE_DELIVERIES=400 TORTURE_KILLS=40 TORTURE_COPIES=1 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture(Backups|OrdinaryBinary|FullDisk)?$$' ./cmd/docket
 
 # Static binaries of the commit that is checked out, the same bytes wherever they are
 # built, with SHA256SUMS and the licences of what they hold. The toolchain is fixed:

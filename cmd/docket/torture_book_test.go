@@ -22,10 +22,13 @@ type tortureBook struct {
 	w     *tortureWorld
 	want  int // deliveries, redeliveries not counted
 	share int // of them in one life of the server
+	past  int // of them before this round
+	asked int // requests before this round
 
 	mu         sync.Mutex
 	allowed    int
 	begun      int
+	closed     bool          // nothing more is wanted in this round
 	changed    chan struct{} // closed when more are allowed
 	deliveries []*tortureDelivery
 	requests   []*tortureRequest
@@ -34,7 +37,7 @@ type tortureBook struct {
 	cancelled  map[string]bool
 	heads      map[string]int // by repository and branch: where the branch is, in commits
 
-	answers, again, retried, forgeries, conflicts, cancels atomic.Int64
+	answers, again, retried, forgeries, conflicts, cancels, byGitHub, missed atomic.Int64
 }
 
 // tortureDelivery is one delivery under one id, sent as often as it takes.
@@ -47,6 +50,7 @@ type tortureDelivery struct {
 
 	mu       sync.Mutex
 	promised bool // some 2xx was seen
+	github   bool // GitHub made it, once: docket has to ask for it again
 	receipt  string
 	outcome  ci.Outcome
 	runs     []string
@@ -61,35 +65,72 @@ type tortureRequest struct {
 	run string // that was answered; "" where it was refused
 }
 
-func newTortureBook(w *tortureWorld, want, lives int) *tortureBook {
-	return &tortureBook{
-		w: w, want: want, share: want/lives + 1, changed: make(chan struct{}),
-		cancelled: map[string]bool{}, heads: map[string]int{},
-	}
+func newTortureBook(w *tortureWorld) *tortureBook {
+	return &tortureBook{w: w, changed: make(chan struct{}), cancelled: map[string]bool{}, heads: map[string]int{}}
 }
 
-// let allows one life's share of the deliveries.
-func (b *tortureBook) let() { b.allow(func() int { return b.allowed + b.share }) }
-
-// letAll allows all that are left.
-func (b *tortureBook) letAll() { b.allow(func() int { return b.want }) }
-
-func (b *tortureBook) allow(upTo func() int) {
+// more wants more deliveries, spread over so many lives.
+func (b *tortureBook) more(deliveries, lives int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.allowed = min(upTo(), b.want)
+	b.past = b.want
+	b.want += deliveries
+	b.share, b.closed = deliveries/max(lives, 1)+1, false
+}
+
+// waiting reports whether somebody has a delivery to make.
+func (b *tortureBook) waiting() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.begun < b.allowed
+}
+
+// acknowledged returns the ids of all deliveries that were.
+func (b *tortureBook) acknowledged() (ids []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, d := range b.deliveries {
+		d.mu.Lock()
+		if d.receipt != "" {
+			ids = append(ids, d.id)
+		}
+		d.mu.Unlock()
+	}
+	return ids
+}
+
+// let allows one life's share of the deliveries. Where faults that did not
+// come off need more lives than were planned, more is delivered than planned.
+func (b *tortureBook) let() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed += b.share
+	b.want = max(b.want, b.allowed)
+	b.tell()
+}
+
+// letAll allows all that are left of this round, and ends it.
+func (b *tortureBook) letAll() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.allowed, b.closed = b.want, true
+	b.tell()
+}
+
+// tell wakes the senders; the caller holds mu.
+func (b *tortureBook) tell() {
 	close(b.changed)
 	b.changed = make(chan struct{})
 }
 
 // next waits until one more delivery is allowed. It returns false after the
-// last one.
+// last one of the round.
 func (b *tortureBook) next(ctx context.Context) bool {
 	for {
 		b.mu.Lock()
 		changed := b.changed
 		switch {
-		case b.begun == b.want:
+		case b.closed && b.begun == b.want:
 			b.mu.Unlock()
 			return false
 		case b.begun < b.allowed:
@@ -108,13 +149,20 @@ func (b *tortureBook) next(ctx context.Context) bool {
 
 // push makes a push that moves a branch to its next commit.
 func (b *tortureBook) push(rng *rand.Rand) *tortureDelivery {
-	r := &b.w.repos[rng.IntN(len(b.w.repos))]
+	r := b.w.chooseRepository(rng)
 	branch := tortureBranch(rng.IntN(r.branches))
 	if rng.IntN(40) == 0 {
 		branch = "nobody-builds-this"
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	d := b.pushTo(r, branch, rng)
+	b.deliveries = append(b.deliveries, d)
+	return d
+}
+
+// pushTo makes a push; the caller holds mu.
+func (b *tortureBook) pushTo(r *tortureRepository, branch string, rng *rand.Rand) *tortureDelivery {
 	n, known := b.heads[r.name+" "+branch]
 	before := strings.Repeat("0", 40)
 	if known {
@@ -132,7 +180,6 @@ func (b *tortureBook) push(rng *rand.Rand) *tortureDelivery {
 		"sender":      map[string]any{"login": "torturer"},
 		"head_commit": map[string]any{"id": b.w.commits[n], "message": fmt.Sprintf("Push %d … 😊\n\nand more", len(b.deliveries))},
 	})
-	b.deliveries = append(b.deliveries, d)
 	return d
 }
 

@@ -16,6 +16,7 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"docket/dispatcher/forge/forgetest"
 	"docket/store/ci"
 )
 
@@ -23,7 +24,7 @@ const (
 	tortureGitHubToken  = "torture-token"
 	tortureNotifyKey    = "torture-notify-key"
 	tortureNotifyPrefix = "whsec_"
-	tortureStatusPath   = "/repos/{owner}/{repo}/statuses/{commit}"
+	tortureStatusPath   = "/api/v3/repos/{owner}/{repo}/statuses/{commit}"
 )
 
 var tortureNotifySecret = tortureNotifyPrefix + base64.StdEncoding.EncodeToString([]byte(tortureNotifyKey))
@@ -35,6 +36,7 @@ type tortureOutside struct {
 	w      *tortureWorld
 	github *httptest.Server
 	hooks  *httptest.Server
+	hub    *forgetest.GitHub // behind github: what it delivered
 
 	mu       sync.Mutex
 	rng      *rand.Rand
@@ -73,6 +75,8 @@ func newTortureOutside(w *tortureWorld) *tortureOutside {
 	}
 	serve := func(pattern string, h http.HandlerFunc) *httptest.Server {
 		mux := http.NewServeMux()
+		mux.Handle("GET /api/v3/", o.hub)
+		mux.Handle("POST /api/v3/repos/{owner}/{repo}/hooks/", o.hub)
 		mux.HandleFunc(pattern, h)
 		mux.HandleFunc("/", func(rw http.ResponseWriter, r *http.Request) {
 			w.fail("docket called %s %s", r.Method, r.URL)
@@ -84,6 +88,7 @@ func newTortureOutside(w *tortureWorld) *tortureOutside {
 		w.t.Cleanup(s.Close)
 		return s
 	}
+	o.makeHub()
 	o.github = serve("POST "+tortureStatusPath, o.status)
 	o.hooks = serve("POST /project/{project}", o.message)
 	return o

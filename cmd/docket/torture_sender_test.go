@@ -91,10 +91,18 @@ func (s *tortureSender) insist(ctx context.Context, method, path string, header 
 		if began != nil {
 			began()
 		}
+		broken := s.w.broken.Load()
 		resp, err := s.client.Do(req)
 		if err == nil {
-			if resp.StatusCode == http.StatusCreated || resp.StatusCode == http.StatusAccepted {
+			switch resp.StatusCode {
+			case http.StatusCreated, http.StatusAccepted:
+				if broken != 0 && broken == s.w.broken.Load() {
+					s.w.fail("%s %s was acknowledged with %d by a server whose disk had failed", method, path, resp.StatusCode)
+				}
+				s.w.fresh.Add(1)
 				s.w.acknowledged.event()
+			case http.StatusServiceUnavailable:
+				s.w.unavailable.Add(1)
 			}
 			r = tortureReply{status: resp.StatusCode, header: resp.Header}
 			r.body, err = io.ReadAll(resp.Body)

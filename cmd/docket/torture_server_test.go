@@ -17,16 +17,19 @@ import (
 // tortureServer is the real binary in one life after another. One goroutine
 // starts and ends it.
 type tortureServer struct {
-	w      *tortureWorld
-	binary string
-	log    *os.File
-	client *http.Client
+	w          *tortureWorld
+	binary     string
+	failpoints string // the same, built to be killed at named points
+	log        *os.File
+	client     *http.Client
 
 	cmd    *exec.Cmd
 	exited chan struct{} // closed at the end of this life
 	struck atomic.Bool   // killed in this life
 	lives  int
 	kills  int
+
+	recoveries int // lives in which GitHub was asked for what it could not deliver
 }
 
 func newTortureServer(w *tortureWorld, binary string) *tortureServer {
@@ -34,7 +37,10 @@ func newTortureServer(w *tortureWorld, binary string) *tortureServer {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s := &tortureServer{w: w, binary: binary, log: log, client: w.client()}
+	s := &tortureServer{w: w, binary: binary, failpoints: binary + "-failpoints", log: log, client: w.client()}
+	if _, err := os.Stat(s.failpoints); err != nil {
+		w.t.Fatalf("there is no binary to kill at named points: %v; run `make build-failpoints`", err)
+	}
 	w.t.Cleanup(func() {
 		if !s.dead() {
 			s.kill()
@@ -44,10 +50,36 @@ func newTortureServer(w *tortureWorld, binary string) *tortureServer {
 	return s
 }
 
-func (s *tortureServer) start() {
+// tortureStart is how a life of the server begins.
+type tortureStart struct {
+	failpoints bool     // the binary that heeds them, told by env
+	env        []string // beyond the test's own
+	recover    bool     // GitHub is asked for what it could not deliver
+	inject     string   // what strace does to its calls of the kernel; "": no strace
+}
+
+func (s *tortureServer) start() { s.startWith(tortureStart{}) }
+
+func (s *tortureServer) startWith(how tortureStart) {
 	s.w.t.Helper()
-	s.cmd = exec.Command(s.binary, "serve", "-c", s.w.config)
+	binary, config := s.binary, s.w.config
+	if how.failpoints {
+		binary = s.failpoints
+	}
+	if how.recover {
+		config = s.w.recoverConfig
+		s.recoveries++
+		if how.failpoints {
+			how.env = append(how.env, "DOCKET_RECOVER_EVERY=1s")
+		}
+	}
+	args := []string{binary, "serve", "-c", config}
+	if how.inject != "" {
+		args = append(straced(how.inject), args...)
+	}
+	s.cmd = exec.Command(args[0], args[1:]...)
 	s.cmd.Dir = s.w.dir
+	s.cmd.Env = append(os.Environ(), how.env...)
 	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
 	if err := s.cmd.Start(); err != nil {
 		s.w.fatal("the server does not start: %v", err)
@@ -98,6 +130,13 @@ func (s *tortureServer) await(ctx context.Context) bool {
 		}
 	}
 }
+
+// askUpgrade asks the server to become the program that lies where it was
+// started from.
+func (s *tortureServer) askUpgrade() { _ = s.cmd.Process.Signal(syscall.SIGUSR2) }
+
+// wasKilled reports whether the server, which has ended, died of SIGKILL.
+func (s *tortureServer) wasKilled() bool { return killedItself(s.cmd) }
 
 // strike kills the server as a power cut would end the process. It does not
 // wait, and anybody may call it.

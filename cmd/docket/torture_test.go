@@ -17,68 +17,137 @@ import (
 // tortureSenders is how many senders deliver at once.
 const tortureSenders = 16
 
+// tortureSize is how much of it there is.
+type tortureSize struct {
+	seed       uint64
+	deliveries int
+	kills      int // at least: faults that did not come off get another life
+	rounds     int // after each all is held against what was promised
+	least      int // times that each kind of fault happens
+	backups    int // that are made, restored and verified
+	carried    int // of a hundred pushes, to each of the two repositories whose runs are all carried
+	long       bool
+	full       bool // the data directory may be full
+
+	keepBodies  time.Duration // where bodies are pruned
+	missedEvery time.Duration // between two deliveries by GitHub itself
+}
+
+func newTortureSize(t *testing.T) tortureSize {
+	t.Helper()
+	size := tortureSize{
+		seed: tortureSeed(t), deliveries: tortureNumber(t, "TORTURE_DELIVERIES", 2000), kills: tortureNumber(t, "TORTURE_KILLS", 100),
+		rounds: tortureNumber(t, "TORTURE_ROUNDS", 1), least: tortureNumber(t, "TORTURE_LEAST", 1), backups: tortureNumber(t, "TORTURE_COPIES", 2),
+		carried: 25, long: os.Getenv("TORTURE_LONG") != "", keepBodies: 5 * time.Second, missedEvery: time.Second,
+	}
+	if size.long {
+		size.carried, size.keepBodies = 3, time.Minute
+	}
+	return size
+}
+
 // TestTorture delivers from many senders to the real binary while that is
-// killed at random moments, with receivers outside that fail now and then, and
-// holds the store at the end against what was promised on the way.
+// killed, at random moments and at every named point, while its syncs and
+// writes fail, while it is upgraded, compacted and copied, and while receivers
+// outside fail now and then. It holds the store at the end, and in between,
+// against what was promised on the way.
 //
-// TORTURE_DELIVERIES and TORTURE_KILLS say how much of it; TORTURE_SEED makes
-// the same choices again, though never the same timing. DOCKET_BINARY is the
-// binary to torture, default .build/docket.
+// TORTURE_DELIVERIES and TORTURE_KILLS say how much of it, TORTURE_ROUNDS how
+// often all is held against the promises, TORTURE_LEAST how often each kind of
+// fault happens, and TORTURE_COPIES how many backups are restored; with
+// TORTURE_LONG nothing may be left out for want of a tool. TORTURE_SEED makes the
+// same choices again, though never the same timing. DOCKET_BINARY is the binary
+// to torture, default .build/docket; beside it lies DOCKET_BINARY-failpoints.
 //
 // Ensure that whatever was acknowledged is there, exactly once, and that the
 // world was told.
 func TestTorture(t *testing.T) {
-	began := time.Now()
-	w := newTortureWorld(t, tortureSeed(t))
-	deliveries, kills := tortureNumber(t, "TORTURE_DELIVERIES", 2000), tortureNumber(t, "TORTURE_KILLS", 50)
-	t.Logf("seed %d: %d deliveries, %d kills, in %s", w.seed, deliveries, kills, w.dir)
+	w := newTortureWorld(t, newTortureSize(t))
+	w.faults = w.faultKinds(w.book)
+	w.torture(t.Context())
+}
 
-	ctx, stop := context.WithCancel(t.Context())
-	book := newTortureBook(w, deliveries, kills-tortureIdle(kills))
-	var senders sync.WaitGroup
+// torture is one torture from its first delivery to its figures.
+func (w *tortureWorld) torture(ctx context.Context) {
+	began, size := time.Now(), w.size
+	w.t.Logf("seed %d: %d deliveries, %d kills, in %s", w.seed, size.deliveries, size.kills, w.dir)
+	w.deck = newTortureDeck(w.rng(2000), w.faults, &tortureFault{name: "killed at a random moment", live: w.byChance}, size.kills-size.rounds*tortureIdle(size.kills/size.rounds))
+	defer w.copies.checking.Wait()
+	for round := range size.rounds {
+		lives := size.kills / size.rounds
+		if round == size.rounds-1 {
+			lives = tortureIdle(lives) + len(w.deck.cards)
+		}
+		seen := w.round(ctx, round, size.deliveries/size.rounds, lives)
+		if w.t.Failed() {
+			return
+		}
+		w.check(w.book, seen)
+		w.t.Logf("round %d of %d, after %.0f s:%s", round+1, size.rounds, time.Since(began).Seconds(), w.summary(w.book, time.Since(began)))
+		if w.t.Failed() {
+			return
+		}
+	}
+	w.copies.checking.Wait()
+	w.checkFaults()
+}
+
+// round makes so many deliveries over so many lives of the server, and lets
+// all of it come to rest.
+func (w *tortureWorld) round(ctx context.Context, round, deliveries, lives int) tortureSeen {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(ctx)
+	w.book.more(deliveries, (lives-tortureIdle(lives))*5/4) // some lives take two shares
+	var senders, hub sync.WaitGroup
 	for i := range tortureSenders {
-		s := &tortureSender{w: w, book: book, rng: w.rng(uint64(1 + i)), client: w.client()}
+		s := &tortureSender{w: w, book: w.book, rng: w.rng(uint64(1 + i + 10_000*round)), client: w.client()}
 		senders.Go(func() { s.work(ctx) })
 	}
 	sent := make(chan struct{})
 	go func() { senders.Wait(); close(sent) }()
-	t.Cleanup(func() { stop(); <-sent })
+	hub.Go(func() { w.deliverAsGitHub(ctx, w.rng(uint64(999+10_000*round)), sent) })
+	defer func() { stop(); <-sent; hub.Wait() }()
 
-	w.tortureToDeath(ctx, book, kills, sent)
-	if t.Failed() {
-		return
+	w.tortureToDeath(ctx, w.rng(uint64(10_000*round)), lives, round == w.size.rounds-1, sent)
+	if w.t.Failed() {
+		return tortureSeen{}
 	}
-	w.server.start()
+	w.server.startWith(tortureStart{recover: true})
 	if !w.server.await(ctx) {
-		return
+		return tortureSeen{}
 	}
-	book.letAll()
-	w.awaitSenders(ctx, book, sent)
+	w.book.letAll()
+	w.awaitSenders(ctx, w.book, sent)
+	hub.Wait()
+	w.awaitRecovered(ctx)
 	w.awaitSettled(ctx)
-	w.askAgain(ctx, book)
+	w.askAgain(ctx, w.book)
 	w.awaitSettled(ctx)
 	seen := w.seenByAPI(ctx)
 	w.server.terminate()
-	w.check(book, seen)
-	t.Log(w.summary(book, time.Since(began)))
+	return seen
 }
 
-// tortureIdle is how many of the lives are kept for after the last delivery.
-func tortureIdle(kills int) int { return kills / 5 }
+// tortureIdle is how many of a round's lives are kept for after the last
+// delivery.
+func tortureIdle(kills int) int { return min(kills/5, 10) }
 
-// tortureToDeath kills the server at random moments and starts it again at
-// once. Deliveries are spread over its lives; some lives are kept for after
-// the last of them.
-func (w *tortureWorld) tortureToDeath(ctx context.Context, book *tortureBook, kills int, sent <-chan struct{}) {
-	rng := w.rng(0)
-	for life := range kills {
-		if life == kills-tortureIdle(kills) {
-			book.letAll()
-			w.awaitSenders(ctx, book, sent)
+// tortureToDeath gives the server one life after another. Deliveries are
+// spread over them; some are kept for after the last delivery. The last round
+// goes on until every fault that was to happen has.
+func (w *tortureWorld) tortureToDeath(ctx context.Context, rng *rand.Rand, lives int, last bool, sent <-chan struct{}) {
+	w.t.Helper()
+	idle := tortureIdle(lives)
+	for life := 0; life < lives-idle || last && len(w.deck.cards) > 0; life++ {
+		if !w.live(ctx, rng, w.deck.next()) {
+			return
 		}
-		w.server.start()
-		book.let()
-		if !w.server.live(ctx, rng) {
+		w.settleOutside()
+	}
+	w.book.letAll()
+	w.awaitSenders(ctx, w.book, sent)
+	for range idle {
+		if !w.live(ctx, rng, w.deck.chance) {
 			return
 		}
 		w.settleOutside()

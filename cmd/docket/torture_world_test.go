@@ -28,13 +28,16 @@ type tortureWorld struct {
 	seed uint64
 	dir  string // kept if the test fails
 
-	config  string
-	url     string
-	token   string
-	secret  ci.Secret // of the webhooks
-	ledger  string    // where steps write that they ran
-	commits []string  // of the one branch of the repository, oldest first
-	repos   []tortureRepository
+	size          tortureSize
+	config        string
+	configText    string
+	recoverConfig string // the same, with recovery
+	url           string
+	token         string
+	secret        ci.Secret // of the webhooks
+	ledger        string    // where steps write that they ran
+	commits       []string  // of the one branch of the repository, oldest first
+	repos         []tortureRepository
 
 	server  *tortureServer
 	outside *tortureOutside
@@ -42,7 +45,18 @@ type tortureWorld struct {
 	acknowledged tortureTrap // something new, as a sender saw it
 	told         tortureTrap // something outside, as a receiver saw it
 
-	faults atomic.Int32
+	book   *tortureBook
+	deck   *tortureDeck
+	faults []*tortureFault
+	copies tortureCopies
+
+	fresh       atomic.Int64 // acknowledgements of something new
+	unavailable atomic.Int64 // answers "not now"
+	broken      atomic.Int64 // the life whose disk has failed; 0: none
+	prunedTo    time.Time    // bodies of before may be gone
+	bodiesGone  int
+
+	wrong atomic.Int32
 }
 
 // tortureRepository is a repository at the provider, and the projects that
@@ -51,6 +65,8 @@ type tortureRepository struct {
 	id       int64
 	name     string
 	branches int
+	weight   int // of a hundred pushes
+	hook     int64
 	projects []tortureProject
 }
 
@@ -70,27 +86,31 @@ const (
 
 // tortureRepositories is one of each kind. Those that supersede have few
 // branches, so that it happens; those that do not have many.
-func tortureRepositories() []tortureRepository {
+func tortureRepositories(size tortureSize) []tortureRepository {
 	return []tortureRepository{
-		{id: 101, name: "acme/plain", branches: 12, projects: []tortureProject{
+		{id: 101, name: "acme/plain", branches: 12, weight: size.carried, projects: []tortureProject{
 			{name: "plain", supersede: ci.SupersedeNone, steps: tortureSay + ", " + tortureDone, events: "[run.finished]"},
 		}},
-		{id: 102, name: "acme/bad", branches: 6, projects: []tortureProject{
+		{id: 102, name: "acme/bad", branches: 6, weight: size.carried, projects: []tortureProject{
 			{name: "bad", supersede: ci.SupersedeNone, steps: tortureSay + ", {name: fail, run: exit 1}", fails: true, events: "[run.finished, run.failed]"},
 		}},
-		{id: 103, name: "acme/slow", branches: 3, projects: []tortureProject{
+		{id: 103, name: "acme/slow", branches: 3, weight: 50 - size.carried, projects: []tortureProject{
 			{name: "slow", supersede: ci.SupersedePending, requeue: true, events: "[run.queued, run.started, run.finished]",
 				steps: tortureSay + ", {name: sleep, run: sleep 0.05}, " + tortureDone},
 		}},
 		// One push, two runs.
-		{id: 104, name: "acme/twice", branches: 2, projects: []tortureProject{
+		{id: 104, name: "acme/twice", branches: 2, weight: 50 - size.carried, projects: []tortureProject{
 			{name: "twice", supersede: ci.SupersedePending, steps: tortureSay + ", " + strings.Replace(tortureDone, "}", ", deploy: true}", 1), events: "[run.finished]"},
 			{name: "twice-again", supersede: ci.SupersedeRunning, steps: tortureSay + ", {name: sleep, run: sleep 0.05}, " + tortureDone},
+		}},
+		// Nobody but GitHub itself delivers to it, each push once.
+		{id: tortureMissedID, name: "acme/missed", branches: 4, projects: []tortureProject{
+			{name: "missed", supersede: ci.SupersedeNone, steps: tortureSay + ", " + tortureDone, events: "[run.finished]"},
 		}},
 	}
 }
 
-func newTortureWorld(t *testing.T, seed uint64) *tortureWorld {
+func newTortureWorld(t *testing.T, size tortureSize) *tortureWorld {
 	t.Helper()
 	binary := tortureBinary(t)
 	dir, err := os.MkdirTemp("", "docket-torture-")
@@ -98,21 +118,23 @@ func newTortureWorld(t *testing.T, seed uint64) *tortureWorld {
 		t.Fatal(err)
 	}
 	w := &tortureWorld{
-		t: t, seed: seed, dir: dir, config: filepath.Join(dir, "docket.yaml"), ledger: filepath.Join(dir, "ledger"),
+		t: t, seed: size.seed, size: size, dir: dir, recoverConfig: filepath.Join(dir, "recover.yaml"), config: filepath.Join(dir, "docket.yaml"), ledger: filepath.Join(dir, "ledger"),
 		token: store.TokenPrefix + hex.EncodeToString(randomBytes(32)), secret: ci.NewSecret("", hex.EncodeToString(randomBytes(32))),
-		repos: tortureRepositories(),
+		repos: tortureRepositories(size),
 	}
 	t.Cleanup(func() {
 		if !t.Failed() {
 			os.RemoveAll(dir)
 			return
 		}
-		t.Logf("seed %d; everything is kept in %s; the server's log ends with:\n%s", seed, dir, w.server.logTail(40))
+		t.Logf("seed %d; everything is kept in %s; the server's log ends with:\n%s", size.seed, dir, w.server.logTail(40))
 	})
 	w.server = newTortureServer(w, binary)
 	w.outside = newTortureOutside(w)
 	w.makeRepository()
 	w.makeConfig()
+	w.outside.makeHooks()
+	w.book = newTortureBook(w)
 	return w
 }
 
@@ -129,7 +151,7 @@ func (w *tortureWorld) client() *http.Client {
 // fail reports a fault; of many the first hundred.
 func (w *tortureWorld) fail(format string, args ...any) {
 	w.t.Helper()
-	switch n := w.faults.Add(1); {
+	switch n := w.wrong.Add(1); {
 	case n <= 100:
 		w.t.Errorf(format, args...)
 	case n == 101:
@@ -204,9 +226,9 @@ limits: {concurrent_runs: 4, free_space: 16MiB}
 integrations:
   - name: torture
     provider: github
-    api_url: %s/
+    api_url: %s/api/v3/
     webhook_secrets: [{file: hook.secret}]
-    recover_every: 0 # the senders redeliver themselves; missed_process_test.go is about recovery
+    recover_every: 0
     token: {file: github.token}
 projects:
 `, w.url, address, w.outside.github.URL)
@@ -231,8 +253,9 @@ projects:
 			}
 		}
 	}
+	w.configText = c.String()
 	for name, text := range map[string]string{
-		w.config: c.String(), filepath.Join(w.dir, "admin.token"): w.token, filepath.Join(w.dir, "hook.secret"): w.secret.Reveal(),
+		w.config: w.configText, w.recoverConfig: strings.Replace(w.configText, "recover_every: 0\n", "recover_every: 1m\n", 1), filepath.Join(w.dir, "admin.token"): w.token, filepath.Join(w.dir, "hook.secret"): w.secret.Reveal(),
 		filepath.Join(w.dir, "github.token"): tortureGitHubToken, filepath.Join(w.dir, "notify.secret"): tortureNotifySecret,
 	} {
 		mustWrite(w.t, name, text)
@@ -254,6 +277,27 @@ func torturePort(w *tortureWorld) string {
 	}
 	w.fatal("no free port was found below 30000")
 	return ""
+}
+
+// chooseRepository draws one that the senders push to.
+func (w *tortureWorld) chooseRepository(rng *rand.Rand) *tortureRepository {
+	n := rng.IntN(100)
+	for i := range w.repos {
+		if n -= w.repos[i].weight; n < 0 {
+			return &w.repos[i]
+		}
+	}
+	return &w.repos[0]
+}
+
+// repository returns a repository by its id.
+func (w *tortureWorld) repository(id int64) *tortureRepository {
+	for i := range w.repos {
+		if w.repos[i].id == id {
+			return &w.repos[i]
+		}
+	}
+	return nil
 }
 
 // project returns a project by its name.
