@@ -94,22 +94,19 @@ func tortureWaiting(pending []ci.OutboxEntry) string {
 	return text.String()
 }
 
-// askAgain delivers and asks everything of this round once more, and one in
-// twenty of what came before: nothing new may come of any of it.
+// askAgain delivers and asks everything once more: nothing new may come of
+// any of it.
 func (w *tortureWorld) askAgain(ctx context.Context, book *tortureBook) {
 	var asking sync.WaitGroup
 	for part := range tortureSenders {
 		s := &tortureSender{w: w, book: book, rng: w.rng(uint64(100 + part)), client: w.client()}
 		asking.Go(func() {
 			for i := part; i < len(book.deliveries); i += tortureSenders {
-				if i < book.past && i/tortureSenders%20 != 0 {
-					continue
-				}
 				s.deliver(ctx, book.deliveries[i])
 			}
 			for i := part; i < len(book.requests); i += tortureSenders {
 				q := book.requests[i]
-				if q.run == "" || i < book.asked && i/tortureSenders%20 != 0 {
+				if q.run == "" {
 					continue // refused: it would be a new one
 				}
 				if r, ok := s.api(ctx, q); ok {
@@ -119,7 +116,6 @@ func (w *tortureWorld) askAgain(ctx context.Context, book *tortureBook) {
 		})
 	}
 	asking.Wait()
-	book.asked = len(book.requests)
 }
 
 // tortureSeen is what the API shows.

@@ -22,13 +22,11 @@ type tortureBook struct {
 	w     *tortureWorld
 	want  int // deliveries, redeliveries not counted
 	share int // of them in one life of the server
-	past  int // of them before this round
-	asked int // requests before this round
 
 	mu         sync.Mutex
 	allowed    int
 	begun      int
-	closed     bool          // nothing more is wanted in this round
+	closed     bool          // nothing more is wanted
 	changed    chan struct{} // closed when more are allowed
 	deliveries []*tortureDelivery
 	requests   []*tortureRequest
@@ -66,16 +64,10 @@ type tortureRequest struct {
 }
 
 func newTortureBook(w *tortureWorld) *tortureBook {
-	return &tortureBook{w: w, changed: make(chan struct{}), cancelled: map[string]bool{}, heads: map[string]int{}}
-}
-
-// more wants more deliveries, spread over so many lives.
-func (b *tortureBook) more(deliveries, lives int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.past = b.want
-	b.want += deliveries
-	b.share, b.closed = deliveries/max(lives, 1)+1, false
+	return &tortureBook{
+		w: w, want: w.size.deliveries, share: w.size.deliveries/w.size.shares() + 1, changed: make(chan struct{}),
+		cancelled: map[string]bool{}, heads: map[string]int{},
+	}
 }
 
 // waiting reports whether somebody has a delivery to make.
@@ -109,7 +101,7 @@ func (b *tortureBook) let() {
 	b.tell()
 }
 
-// letAll allows all that are left of this round, and ends it.
+// letAll allows all that are left, and no more.
 func (b *tortureBook) letAll() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +116,7 @@ func (b *tortureBook) tell() {
 }
 
 // next waits until one more delivery is allowed. It returns false after the
-// last one of the round.
+// last one.
 func (b *tortureBook) next(ctx context.Context) bool {
 	for {
 		b.mu.Lock()

@@ -41,6 +41,7 @@ func (w *tortureWorld) check(book *tortureBook, seen tortureSeen) {
 	}
 	defer s.Close()
 	r := w.record(s)
+	w.runs = len(r.runs)
 	w.checkSeen(r, seen)
 	w.checkReceipts(s, r, book)
 	w.checkRequests(r, book)

@@ -171,7 +171,7 @@ func (w *tortureWorld) atPoint(p torturePoint) func(context.Context, *rand.Rand)
 	return func(ctx context.Context, rng *rand.Rand) (bool, bool) {
 		nth := 1 + rng.IntN(p.most)
 		if p.name == scheduler.PointPruned {
-			w.prunedTo = time.Now().Add(-w.size.keepBodies)
+			defer func() { w.prunedTo = time.Now().Add(-w.size.keepBodies) }()
 		}
 		w.server.startWith(tortureStart{failpoints: true, recover: rng.IntN(4) == 0, env: append([]string{fmt.Sprintf("DOCKET_KILL_AT=%s:%d", p.name, nth)}, p.env...)})
 		w.book.let()

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -25,13 +26,13 @@ import (
 // work goes on by itself when there is room.
 func TestTortureFullDisk(t *testing.T) {
 	size := newTortureSize(t)
-	size.full, size.rounds = true, 1
-	size.deliveries, size.kills, size.least = max(size.deliveries/20, 100), max(size.kills/20, 8), 2*size.least
+	size.full = true
+	size.deliveries, size.kills, size.least = max(size.deliveries/50, 100), max(size.kills/50, 8), 2*size.least
 	w := newTortureWorld(t, size)
 	if err := os.Mkdir(w.dataDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", w.dataDir(), "tmpfs", 0, "size=96m"); err != nil {
+	if err := unix.Mount("tmpfs", w.dataDir(), "tmpfs", 0, fmt.Sprintf("size=%dm", 64+size.deliveries/25)); err != nil {
 		if errors.Is(err, unix.EPERM) && !size.long {
 			t.Skip("SKIPPED: mounting a tmpfs is not permitted; run this as root to torture docket on a full disk")
 		}

@@ -20,9 +20,9 @@ const tortureSenders = 16
 // tortureSize is how much of it there is.
 type tortureSize struct {
 	seed       uint64
+	rounds     int // each with a store of its own
 	deliveries int
 	kills      int // at least: faults that did not come off get another life
-	rounds     int // after each all is held against what was promised
 	least      int // times that each kind of fault happens
 	backups    int // that are made, restored and verified
 	carried    int // of a hundred pushes, to each of the two repositories whose runs are all carried
@@ -41,104 +41,114 @@ func newTortureSize(t *testing.T) tortureSize {
 		carried: 25, long: os.Getenv("TORTURE_LONG") != "", keepBodies: 5 * time.Second, missedEvery: time.Second,
 	}
 	if size.long {
-		size.carried, size.keepBodies = 3, time.Minute
+		size.carried, size.keepBodies = 3, 20*time.Second
 	}
 	return size
 }
 
+// round is the part of one round.
+func (size tortureSize) round(n int) tortureSize {
+	for _, part := range []*int{&size.deliveries, &size.kills, &size.least, &size.backups} {
+		*part = (*part + size.rounds - 1) / size.rounds
+	}
+	size.seed += uint64(n)
+	return size
+}
+
+// idle is how many of the lives are kept for after the last delivery.
+func (size tortureSize) idle() int { return min(size.kills/5, 10) }
+
+// shares is over how many lives the deliveries are spread, with room for those
+// that take two shares.
+func (size tortureSize) shares() int { return (size.kills - size.idle()) * 5 / 4 }
+
 // TestTorture delivers from many senders to the real binary while that is
 // killed, at random moments and at every named point, while its syncs and
 // writes fail, while it is upgraded, compacted and copied, and while receivers
-// outside fail now and then. It holds the store at the end, and in between,
+// outside fail now and then. It holds the store at the end of each round
 // against what was promised on the way.
 //
-// TORTURE_DELIVERIES and TORTURE_KILLS say how much of it, TORTURE_ROUNDS how
-// often all is held against the promises, TORTURE_LEAST how often each kind of
-// fault happens, and TORTURE_COPIES how many backups are restored; with
-// TORTURE_LONG nothing may be left out for want of a tool. TORTURE_SEED makes the
-// same choices again, though never the same timing. DOCKET_BINARY is the binary
-// to torture, default .build/docket; beside it lies DOCKET_BINARY-failpoints.
+// TORTURE_DELIVERIES and TORTURE_KILLS say how much of it, over TORTURE_ROUNDS
+// rounds with a store each, TORTURE_LEAST how often each kind of fault happens,
+// and TORTURE_COPIES how many backups are restored; with TORTURE_LONG nothing may
+// be left out for want of a tool. TORTURE_SEED makes the same choices again,
+// though never the same timing. DOCKET_BINARY is the binary to torture, default
+// .build/docket; beside it lies DOCKET_BINARY-failpoints.
 //
 // Ensure that whatever was acknowledged is there, exactly once, and that the
 // world was told.
 func TestTorture(t *testing.T) {
-	w := newTortureWorld(t, newTortureSize(t))
-	w.faults = w.faultKinds(w.book)
-	w.torture(t.Context())
+	size := newTortureSize(t)
+	total := tortureTotal{began: time.Now(), happened: map[string]int{}}
+	for round := range size.rounds {
+		t.Run(fmt.Sprintf("round-%d", round+1), func(t *testing.T) {
+			w := newTortureWorld(t, size.round(round))
+			w.faults = w.faultKinds(w.book)
+			w.torture(t.Context())
+			total.add(w)
+		})
+	}
+	t.Log(&total)
 }
 
 // torture is one torture from its first delivery to its figures.
 func (w *tortureWorld) torture(ctx context.Context) {
-	began, size := time.Now(), w.size
-	w.t.Logf("seed %d: %d deliveries, %d kills, in %s", w.seed, size.deliveries, size.kills, w.dir)
-	w.deck = newTortureDeck(w.rng(2000), w.faults, &tortureFault{name: "killed at a random moment", live: w.byChance}, size.kills-size.rounds*tortureIdle(size.kills/size.rounds))
+	w.t.Helper()
+	began := time.Now()
+	w.t.Logf("seed %d: %d deliveries, %d kills, in %s", w.seed, w.size.deliveries, w.size.kills, w.dir)
+	w.deck = newTortureDeck(w.rng(2000), w.faults, &tortureFault{name: "killed at a random moment", live: w.byChance}, w.size.kills-w.size.idle())
 	defer w.copies.checking.Wait()
-	for round := range size.rounds {
-		lives := size.kills / size.rounds
-		if round == size.rounds-1 {
-			lives = tortureIdle(lives) + len(w.deck.cards)
-		}
-		seen := w.round(ctx, round, size.deliveries/size.rounds, lives)
-		if w.t.Failed() {
-			return
-		}
-		w.check(w.book, seen)
-		w.t.Logf("round %d of %d, after %.0f s:%s", round+1, size.rounds, time.Since(began).Seconds(), w.summary(w.book, time.Since(began)))
-		if w.t.Failed() {
-			return
-		}
+	seen := w.deliverAndKill(ctx)
+	if w.t.Failed() {
+		return
 	}
+	w.check(w.book, seen)
 	w.copies.checking.Wait()
 	w.checkFaults()
+	w.t.Log(w.summary(w.book, time.Since(began)))
 }
 
-// round makes so many deliveries over so many lives of the server, and lets
-// all of it come to rest.
-func (w *tortureWorld) round(ctx context.Context, round, deliveries, lives int) tortureSeen {
+// deliverAndKill makes the deliveries over all lives of the server, lets all of
+// it come to rest, asks for everything once more, and returns what the API shows
+// then.
+func (w *tortureWorld) deliverAndKill(ctx context.Context) (seen tortureSeen) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(ctx)
-	w.book.more(deliveries, (lives-tortureIdle(lives))*5/4) // some lives take two shares
 	var senders, hub sync.WaitGroup
 	for i := range tortureSenders {
-		s := &tortureSender{w: w, book: w.book, rng: w.rng(uint64(1 + i + 10_000*round)), client: w.client()}
+		s := &tortureSender{w: w, book: w.book, rng: w.rng(uint64(1 + i)), client: w.client()}
 		senders.Go(func() { s.work(ctx) })
 	}
 	sent := make(chan struct{})
 	go func() { senders.Wait(); close(sent) }()
-	hub.Go(func() { w.deliverAsGitHub(ctx, w.rng(uint64(999+10_000*round)), sent) })
+	hub.Go(func() { w.deliverAsGitHub(ctx, w.rng(999), sent) })
 	defer func() { stop(); <-sent; hub.Wait() }()
 
-	w.tortureToDeath(ctx, w.rng(uint64(10_000*round)), lives, round == w.size.rounds-1, sent)
+	w.tortureToDeath(ctx, w.rng(0), sent)
 	if w.t.Failed() {
-		return tortureSeen{}
+		return seen
 	}
 	w.server.startWith(tortureStart{recover: true})
 	if !w.server.await(ctx) {
-		return tortureSeen{}
+		return seen
 	}
-	w.book.letAll()
 	w.awaitSenders(ctx, w.book, sent)
 	hub.Wait()
 	w.awaitRecovered(ctx)
 	w.awaitSettled(ctx)
 	w.askAgain(ctx, w.book)
 	w.awaitSettled(ctx)
-	seen := w.seenByAPI(ctx)
+	seen = w.seenByAPI(ctx)
 	w.server.terminate()
 	return seen
 }
 
-// tortureIdle is how many of a round's lives are kept for after the last
-// delivery.
-func tortureIdle(kills int) int { return min(kills/5, 10) }
-
-// tortureToDeath gives the server one life after another. Deliveries are
-// spread over them; some are kept for after the last delivery. The last round
-// goes on until every fault that was to happen has.
-func (w *tortureWorld) tortureToDeath(ctx context.Context, rng *rand.Rand, lives int, last bool, sent <-chan struct{}) {
+// tortureToDeath gives the server one life after another, until every fault
+// that was to happen has. Deliveries are spread over them; some lives are kept
+// for after the last delivery.
+func (w *tortureWorld) tortureToDeath(ctx context.Context, rng *rand.Rand, sent <-chan struct{}) {
 	w.t.Helper()
-	idle := tortureIdle(lives)
-	for life := 0; life < lives-idle || last && len(w.deck.cards) > 0; life++ {
+	for len(w.deck.cards) > 0 {
 		if !w.live(ctx, rng, w.deck.next()) {
 			return
 		}
@@ -146,7 +156,7 @@ func (w *tortureWorld) tortureToDeath(ctx context.Context, rng *rand.Rand, lives
 	}
 	w.book.letAll()
 	w.awaitSenders(ctx, w.book, sent)
-	for range idle {
+	for range w.size.idle() {
 		if !w.live(ctx, rng, w.deck.chance) {
 			return
 		}

@@ -55,6 +55,7 @@ type tortureWorld struct {
 	broken      atomic.Int64 // the life whose disk has failed; 0: none
 	prunedTo    time.Time    // bodies of before may be gone
 	bodiesGone  int
+	runs        int // at the end
 
 	wrong atomic.Int32
 }
