@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -65,7 +66,7 @@ type tortureRequest struct {
 
 func newTortureBook(w *tortureWorld) *tortureBook {
 	return &tortureBook{
-		w: w, want: w.size.deliveries, share: w.size.deliveries/w.size.shares() + 1, changed: make(chan struct{}),
+		w: w, want: w.size.deliveries, changed: make(chan struct{}),
 		cancelled: map[string]bool{}, heads: map[string]int{},
 	}
 }
@@ -165,13 +166,17 @@ func (b *tortureBook) pushTo(r *tortureRepository, branch string, rng *rand.Rand
 	}
 	b.heads[r.name+" "+branch] = n
 	d := &tortureDelivery{id: newGUID(time.Now()), event: ci.EventPush, repository: r, branch: branch}
-	d.body = tortureJSON(b.w, map[string]any{
+	push := map[string]any{
 		"ref": "refs/heads/" + branch, "before": before, "after": b.w.commits[n], "created": !known, "deleted": false,
 		"repository":  map[string]any{"id": r.id, "full_name": r.name, "default_branch": "main"},
 		"pusher":      map[string]any{"name": "torturer"},
 		"sender":      map[string]any{"login": "torturer"},
 		"head_commit": map[string]any{"id": b.w.commits[n], "message": fmt.Sprintf("Push %d … 😊\n\nand more", len(b.deliveries))},
-	})
+	}
+	if b.w.size.full { // what fills a disk: it does not compress
+		push["noise"] = hex.EncodeToString(randomBytes(8 << 10))
+	}
+	d.body = tortureJSON(b.w, push)
 	return d
 }
 

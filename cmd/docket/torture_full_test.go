@@ -25,14 +25,15 @@ import (
 // Ensure that on a full disk nothing is acknowledged that is not kept, and that
 // work goes on by itself when there is room.
 func TestTortureFullDisk(t *testing.T) {
+	t.Parallel()
 	size := newTortureSize(t)
 	size.full = true
-	size.deliveries, size.kills, size.least = max(size.deliveries/50, 100), max(size.kills/50, 8), 2*size.least
+	size.deliveries, size.kills = max(size.deliveries/50, 100), max(size.kills/50, 8)
 	w := newTortureWorld(t, size)
 	if err := os.Mkdir(w.dataDir(), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Mount("tmpfs", w.dataDir(), "tmpfs", 0, fmt.Sprintf("size=%dm", 64+size.deliveries/25)); err != nil {
+	if err := unix.Mount("tmpfs", w.dataDir(), "tmpfs", 0, fmt.Sprintf("size=%dm", 128+size.deliveries/10)); err != nil {
 		if errors.Is(err, unix.EPERM) && !size.long {
 			t.Skip("SKIPPED: mounting a tmpfs is not permitted; run this as root to torture docket on a full disk")
 		}
@@ -66,12 +67,15 @@ func (w *tortureWorld) fill(ctx context.Context, rng *rand.Rand) (refused, ok bo
 	}
 	refusals := w.unavailable.Load()
 	fillDisk(w.t, w.filler())
-	w.book.let()
-	return w.server.until(ctx, tortureLife, func() bool {
-		if w.unavailable.Load() == refusals {
-			fillDisk(w.t, w.filler()+"-more") // what the server freed meanwhile
+	return w.server.until(ctx, 2*tortureLife, func() bool {
+		if w.unavailable.Load() > refusals {
+			return true
 		}
-		return w.unavailable.Load() > refusals
+		fillDisk(w.t, w.filler()+"-more") // what was freed meanwhile
+		if !w.book.waiting() {
+			w.book.let() // the store has free pages of its own
+		}
+		return false
 	})
 }
 
@@ -127,6 +131,7 @@ func (w *tortureWorld) killedWhileFull(ctx context.Context, rng *rand.Rand) (hap
 // Ensure that the ordinary binary heeds none of what the other one is told by
 // its environment, and has no trace of it.
 func TestTortureOrdinaryBinary(t *testing.T) {
+	t.Parallel()
 	w := newTortureWorld(t, newTortureSize(t))
 	for binary, want := range map[string]bool{w.server.binary: false, w.server.failpoints: true} {
 		b, err := os.ReadFile(binary)

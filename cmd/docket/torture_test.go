@@ -58,10 +58,6 @@ func (size tortureSize) round(n int) tortureSize {
 // idle is how many of the lives are kept for after the last delivery.
 func (size tortureSize) idle() int { return min(size.kills/5, 10) }
 
-// shares is over how many lives the deliveries are spread, with room for those
-// that take two shares.
-func (size tortureSize) shares() int { return (size.kills - size.idle()) * 5 / 4 }
-
 // TestTorture delivers from many senders to the real binary while that is
 // killed, at random moments and at every named point, while its syncs and
 // writes fail, while it is upgraded, compacted and copied, and while receivers
@@ -78,6 +74,7 @@ func (size tortureSize) shares() int { return (size.kills - size.idle()) * 5 / 4
 // Ensure that whatever was acknowledged is there, exactly once, and that the
 // world was told.
 func TestTorture(t *testing.T) {
+	t.Parallel()
 	size := newTortureSize(t)
 	total := tortureTotal{began: time.Now(), happened: map[string]int{}}
 	for round := range size.rounds {
@@ -97,6 +94,7 @@ func (w *tortureWorld) torture(ctx context.Context) {
 	began := time.Now()
 	w.t.Logf("seed %d: %d deliveries, %d kills, in %s", w.seed, w.size.deliveries, w.size.kills, w.dir)
 	w.deck = newTortureDeck(w.rng(2000), w.faults, &tortureFault{name: "killed at a random moment", live: w.byChance}, w.size.kills-w.size.idle())
+	w.book.share = w.size.deliveries/(len(w.deck.cards)*5/4) + 1 // some lives take two
 	defer w.copies.checking.Wait()
 	seen := w.deliverAndKill(ctx)
 	if w.t.Failed() {
