@@ -168,7 +168,7 @@ func (s *Scheduler) carryOut(ctx context.Context, r ci.Run) (res runner.Result) 
 	if work.Event, err = s.event(&r); err != nil {
 		return failed("its delivery cannot be read: %s", ci.MessageOf(err))
 	}
-	rec := &recorder{store: s.Store, run: r.ID, attempt: r.Attempt, passing: s.Passing}
+	rec := &recorder{store: s.Store, run: r.ID, attempt: r.Attempt, passing: s.Passing, say: s.about(&r)}
 	if rec.log, err = s.Store.Logs().Create(r.ID, r.Attempt); err != nil {
 		s.about(&r).Error("log cannot be written, and the run goes on without", keyError, err)
 	} else {

@@ -2,6 +2,7 @@ package scheduler
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"docket/scheduler/runner"
@@ -16,15 +17,29 @@ type recorder struct {
 	attempt int
 	log     *store.LogWriter // nil: it could not be opened
 	passing func(point string)
+	say     *slog.Logger
 	midLine bool // the last output did not end its line
 }
 
 var _ runner.Recorder = (*recorder)(nil)
 
+// StepStarted waits for a store that takes no writes, as on a full disk, for
+// as long as the run may go on.
 func (r *recorder) StepStarted(ctx context.Context, step int, deploy bool, p ci.Process) error {
-	err := r.store.StepStarted(ctx, r.run, r.attempt, step, deploy, p)
-	r.passing(PointStepBegins)
-	return err
+	for wait := 100 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := r.store.StepStarted(ctx, r.run, r.attempt, step, deploy, p)
+		if err == nil || ci.CodeOf(err) != ci.CodeUnavailable || ctx.Err() != nil {
+			r.passing(PointStepBegins)
+			return err
+		}
+		r.say.Error("step's start not recorded, and tried again", keyError, err)
+		timer := time.NewTimer(wait)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
 }
 
 func (r *recorder) StepFinished(ctx context.Context, step int, res ci.StepResult) error {

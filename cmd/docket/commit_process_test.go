@@ -82,6 +82,32 @@ func TestCommitFailsWhileARunEnds(t *testing.T) {
 	hub.waitFor(t, commit, "api-1", "success", "succeeded")
 }
 
+// Ensure that a run goes on whose next step cannot be committed at first: it is
+// not interrupted by a disk that is full for a moment.
+func TestCommitFailsWhileAStepBegins(t *testing.T) {
+	t.Parallel()
+	repo := newRepository(t, "acme/api", 7)
+	d := newDaemon(t, nil, func(d *daemon) {
+		d.troubled = true
+		d.addProject("api", repo, nil, waitStep("first"), waitStep("second"))
+	})
+	d.start()
+	d.mustStart("api", "K", obj{"commit": repo.commit("refs/heads/main")})
+	d.waitStarted("first", "api-1")
+	d.setControl("fail", "1")
+	d.open("first.api-1")
+	d.waitLog("step's start not recorded")
+	if _, err := os.Stat(filepath.Join(d.room, "second.api-1")); err == nil {
+		t.Error("the second step began before that was on record")
+	}
+	d.disarm()
+	d.waitStarted("second", "api-1")
+	d.open("all")
+	if run := d.waitRun("api-1", ci.Succeeded); run.Attempt != 1 {
+		t.Errorf("attempt %d", run.Attempt)
+	}
+}
+
 // Ensure that a full disk ends intake with a reason, and only for as long as
 // it is full.
 func TestFullDisk(t *testing.T) {
