@@ -26,12 +26,12 @@ run: build
 test: setup-test check unit fuzz gosec torture-short package-test browser
 
 # What the tests need besides Go, as Debian packages, each where it is missing:
-# git for every run, a C compiler for the race detector, systemd to verify the units and
-# to boot with the package, a browser to look at the pages with, and npm to fetch the
-# rules that they are held against.
+# git for every run, a C compiler for the race detector, strace for disks that fail,
+# systemd to verify the units and to boot with the package, a browser to look at the
+# pages with, and npm to fetch the rules that they are held against.
 setup-test:
 	@want=; need() { command -v $$1 >/dev/null 2>&1 || want="$$want $$1"; }; \
-	need git; need gcc; need chromium; need npm; \
+	need git; need gcc; need strace; need chromium; need npm; \
 	[ -e /usr/include/stdlib.h ] || want="$$want libc6-dev"; \
 	command -v systemd-analyze >/dev/null 2>&1 || want="$$want systemd"; \
 	if [ -n "$$want" ]; then \
@@ -80,7 +80,7 @@ else
 endif
 
 torture-short: build-failpoints
-	TORTURE_DELIVERIES=400 TORTURE_KILLS=40 TORTURE_COPIES=1 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -timeout 10m -run '^TestTorture(Backups|OrdinaryBinary|FullDisk)?$$' ./cmd/docket
+	TORTURE_DELIVERIES=400 TORTURE_KILLS=40 TORTURE_COPIES=1 TORTURE_BACKUPS=10 $(GO) test -tags torture -count 1 -v -timeout 10m -run '^TestTorture(Backups|OrdinaryBinary|FullDisk)?$$' ./cmd/docket
 
 # Static binaries of the commit that is checked out, the same bytes wherever they are
 # built, with SHA256SUMS and the licences of what they hold. The toolchain is fixed:

@@ -48,26 +48,25 @@ func (w *tortureWorld) backup(ctx context.Context, failpoints bool, env ...strin
 }
 
 // backupMade lets the server live until a backup is made.
-func (w *tortureWorld) backupMade(book *tortureBook) func(context.Context, *rand.Rand) (happened, ok bool) {
-	return func(ctx context.Context, rng *rand.Rand) (bool, bool) {
-		w.server.start()
-		book.let()
-		if !w.server.await(ctx) || !w.server.wait(ctx, tortureWait(rng, 300*time.Millisecond)) {
-			return false, false
-		}
-		book.let()
-		before := book.acknowledged()
-		file, cmd := w.backup(ctx, false)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			w.fail("the backup failed under a server that lives: %v: %s", err, out)
-			return false, false
-		}
-		w.copies.checking.Go(func() { w.checkBackup(ctx, file, before, rand.New(rand.NewPCG(rng.Uint64(), 0))) })
-		if !w.server.wait(ctx, tortureWait(rng, 300*time.Millisecond)) {
-			return false, false
-		}
-		return true, w.server.kill()
+func (w *tortureWorld) backupMade(ctx context.Context, rng *rand.Rand) (happened, ok bool) {
+	w.server.start()
+	w.book.let()
+	if !w.server.await(ctx) || !w.server.wait(ctx, tortureWait(rng, 300*time.Millisecond)) {
+		return false, false
 	}
+	w.book.let()
+	before := w.book.acknowledged()
+	file, cmd := w.backup(ctx, false)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		w.fail("the backup failed under a server that lives: %v: %s", err, out)
+		return false, false
+	}
+	chance := rand.New(rand.NewPCG(rng.Uint64(), 0))
+	w.copies.checking.Go(func() { w.checkBackup(ctx, file, before, chance) })
+	if !w.server.wait(ctx, tortureWait(rng, 300*time.Millisecond)) {
+		return false, false
+	}
+	return true, w.server.kill()
 }
 
 // backupCut kills the server while a backup is made of it.
@@ -143,7 +142,7 @@ func (w *tortureWorld) compactStruck(point string) func(context.Context, *rand.R
 
 // checkBackup restores a backup into an empty directory, also with a restore
 // that is killed before, and verifies that it is whole and has what was
-// acknowledged before it began.
+// acknowledged before it began. Without a source of chance no restore is killed.
 func (w *tortureWorld) checkBackup(ctx context.Context, file string, before []string, rng *rand.Rand) {
 	w.copies.one.Lock()
 	defer w.copies.one.Unlock()

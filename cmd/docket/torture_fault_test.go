@@ -53,8 +53,8 @@ func (w *tortureWorld) torturePoints() []torturePoint {
 	}
 }
 
-// faults returns every kind of fault that this machine can make.
-func (w *tortureWorld) faultKinds(book *tortureBook) (list []*tortureFault) {
+// faultKinds returns every kind of fault that this machine can make.
+func (w *tortureWorld) faultKinds() (list []*tortureFault) {
 	least := w.size.least
 	for _, p := range w.torturePoints() {
 		list = append(list, &tortureFault{name: "at point " + p.name, need: least, live: w.atPoint(p)})
@@ -63,7 +63,7 @@ func (w *tortureWorld) faultKinds(book *tortureBook) (list []*tortureFault) {
 		&tortureFault{name: "at point " + pointBecoming, need: least, live: w.atBecoming},
 		&tortureFault{name: "upgraded, then killed", need: least, live: w.upgraded},
 		&tortureFault{name: "recovering what GitHub could not deliver", need: w.size.kills / 10, live: w.recovering},
-		&tortureFault{name: "backup made", need: w.size.backups, live: w.backupMade(book)},
+		&tortureFault{name: "backup made", need: w.size.backups, live: w.backupMade},
 		&tortureFault{name: "backup cut off by the server's end", need: least, live: w.backupCut},
 		&tortureFault{name: "at point " + pointBackupProved, need: least, live: w.backupStruck},
 	)

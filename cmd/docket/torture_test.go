@@ -69,7 +69,8 @@ func (size tortureSize) idle() int { return min(size.kills/5, 10) }
 // and TORTURE_COPIES how many backups are restored; with TORTURE_LONG nothing may
 // be left out for want of a tool. TORTURE_SEED makes the same choices again,
 // though never the same timing. DOCKET_BINARY is the binary to torture, default
-// .build/docket; beside it lies DOCKET_BINARY-failpoints.
+// .build/docket; beside it lies DOCKET_BINARY-failpoints. TORTURE_VERBOSE tells
+// of each life.
 //
 // Ensure that whatever was acknowledged is there, exactly once, and that the
 // world was told.
@@ -80,7 +81,7 @@ func TestTorture(t *testing.T) {
 	for round := range size.rounds {
 		t.Run(fmt.Sprintf("round-%d", round+1), func(t *testing.T) {
 			w := newTortureWorld(t, size.round(round))
-			w.faults = w.faultKinds(w.book)
+			w.faults = w.faultKinds()
 			w.torture(t.Context())
 			total.add(w)
 		})
