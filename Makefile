@@ -69,11 +69,11 @@ fuzz:
 DRIVE ?= 20000
 LONG  ?=
 ifneq ($(LONG),)
-TORTURE := TORTURE_LONG=1 TORTURE_DELIVERIES=100000 TORTURE_KILLS=1100 TORTURE_ROUNDS=5 TORTURE_LEAST=10 TORTURE_COPIES=30
+TORTURE := TORTURE_LONG=1 TORTURE_DELIVERIES=100000 TORTURE_KILLS=1100 TORTURE_ROUNDS=10 TORTURE_LEAST=10 TORTURE_COPIES=30
 endif
 torture: build-failpoints
 ifneq ($(LONG),)
-	$(TORTURE) $(GO) test -tags torture -count 1 -v -timeout 3h -run '^TestTorture(OrdinaryBinary|FullDisk)?$$' ./cmd/docket
+	$(TORTURE) $(GO) test -tags torture -count 1 -v -parallel 2 -timeout 3h -run '^TestTorture(OrdinaryBinary|FullDisk)?$$' ./cmd/docket
 else
 	DOCKET_DRIVE=$(DRIVE) $(GO) test -count 1 -v -timeout 60m -run '^TestDrive$$' ./cmd/docket
 	$(GO) test -tags torture -count 1 -v -timeout 60m -run '^TestTorture' ./cmd/docket

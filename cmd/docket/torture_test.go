@@ -78,14 +78,17 @@ func TestTorture(t *testing.T) {
 	t.Parallel()
 	size := newTortureSize(t)
 	total := tortureTotal{began: time.Now(), happened: map[string]int{}}
-	for round := range size.rounds {
-		t.Run(fmt.Sprintf("round-%d", round+1), func(t *testing.T) {
-			w := newTortureWorld(t, size.round(round))
-			w.faults = w.faultKinds()
-			w.torture(t.Context())
-			total.add(w)
-		})
-	}
+	t.Run("rounds", func(t *testing.T) {
+		for round := range size.rounds {
+			t.Run(fmt.Sprint(round+1), func(t *testing.T) {
+				t.Parallel() // one works while another comes to rest
+				w := newTortureWorld(t, size.round(round))
+				w.faults = w.faultKinds()
+				w.torture(t.Context())
+				total.add(w)
+			})
+		}
+	})
 	t.Log(&total)
 }
 

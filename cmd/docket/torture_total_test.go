@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"docket/store"
@@ -16,6 +17,7 @@ import (
 // tortureTotal are the figures of all rounds.
 type tortureTotal struct {
 	began time.Time
+	mu    sync.Mutex
 
 	rounds, broken                             int
 	deliveries, byGitHub, missed, acknowledged int64
@@ -28,6 +30,8 @@ type tortureTotal struct {
 }
 
 func (t *tortureTotal) add(w *tortureWorld) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	b := w.book
 	t.rounds++
 	t.broken += int(w.wrong.Load())
