@@ -75,16 +75,7 @@ func (s *Server) answerError(err error, c echo.Context, page bool) {
 	status := statusOf(e.Code)
 	s.noteRefusal(err, c, status, e.Message)
 	if status >= http.StatusInternalServerError && c.Request().Context().Err() == nil && !errors.As(err, new(*refused)) { // which is told already
-		attrs := []any{keyMethod, c.Request().Method, keyPath, c.Request().URL.Path, keyStatus, status, keyError, err}
-		var p *panicked
-		if errors.As(err, &p) {
-			attrs = append(attrs, keyStack, string(p.stack))
-		}
-		level := slog.LevelError
-		if errors.As(err, new(*notReady)) {
-			level = slog.LevelWarn // an answer, not a failure
-		}
-		s.log.Log(c.Request().Context(), level, "request failed", attrs...)
+		s.logFailure(err, c, status)
 	}
 	if c.Response().Committed {
 		// Half an answer is out: only a broken connection can still say that it is not whole.
@@ -117,6 +108,26 @@ func (s *Server) answerError(err error, c echo.Context, page bool) {
 	if err := writeProblem(c, p); err != nil {
 		s.log.Debug("client went away", keyPath, c.Request().URL.Path, keyError, err)
 	}
+}
+
+// logFailure logs a request that failed through no fault of who sent it.
+func (s *Server) logFailure(err error, c echo.Context, status int) {
+	attrs := []any{keyMethod, c.Request().Method, keyPath, c.Request().URL.Path, keyStatus, status, keyError, err}
+	level := slog.LevelError
+	var p *panicked
+	switch {
+	case errors.As(err, &p):
+		attrs = append(attrs, keyStack, string(p.stack))
+	case errors.As(err, new(*notReady)):
+		level = slog.LevelWarn // an answer, not a failure
+	case errors.As(err, new(*noRoom)):
+		left, due := s.fullSeats.tell(s.now())
+		if !due {
+			return
+		}
+		level, attrs = slog.LevelWarn, append(attrs, keyLeftOut, left)
+	}
+	s.log.Log(c.Request().Context(), level, "request failed", attrs...)
 }
 
 func writeProblem(c echo.Context, p problem) error {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -42,3 +43,23 @@ func DrawBadge(left, right, colour string) []byte { return drawBadge(left, right
 
 // CutCharacter is cutCharacter.
 func CutCharacter(b []byte) int { return cutCharacter(b) }
+
+// FillRooms takes all the room for bodies until leave is called, and makes who
+// waits for it do so for no longer than a time.
+func (s *Server) FillRooms(wait time.Duration) (leave func()) {
+	var all []*guest
+	for r, size := range map[*room]int64{&s.rooms.small: smallRoom, &s.rooms.large: leastRoom} {
+		r.timeout = wait
+		g, err := r.enter(context.Background(), size, "a test", size, func() {})
+		if err != nil {
+			panic(err)
+		}
+		g.read.Store(size)
+		all = append(all, g)
+	}
+	return func() {
+		for _, g := range all {
+			g.leave()
+		}
+	}
+}

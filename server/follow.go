@@ -70,6 +70,11 @@ type follower struct {
 }
 
 func (s *Server) followLog(c echo.Context, run string, step int) error {
+	leave, err := s.takeSeat(c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	f := &follower{server: s, run: run, step: step, at: parsePosition(c.Request().Header.Get("Last-Event-ID"))}
 	defer f.close()
 	wake, stop := s.store.Watch(store.TopicRuns)
@@ -77,7 +82,7 @@ func (s *Server) followLog(c echo.Context, run string, step int) error {
 	out, ctx, done := openEvents(c)
 	defer done()
 	f.out, f.unsent = out, true // the header: who follows wants to see at once that it works
-	err := f.follow(ctx, wake)
+	err = f.follow(ctx, wake)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}

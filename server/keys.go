@@ -19,4 +19,5 @@ const (
 	keyStack       = "stack"
 	keyLevel       = "level"
 	keyBy          = "by"
+	keyLeftOut     = "left_out" // how many like this were not logged before it
 )

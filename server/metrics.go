@@ -21,7 +21,10 @@ type metrics struct {
 	refusals   *prometheus.CounterVec
 	requests   *prometheus.HistogramVec
 	limited    prometheus.Counter
+	streams    *prometheus.GaugeVec
 	handler    http.Handler
+
+	streamsRefused *prometheus.CounterVec
 }
 
 func newRegistry() *prometheus.Registry {
@@ -50,6 +53,14 @@ func newMetrics(r *prometheus.Registry, st *store.Store, version string, now fun
 			Name: "docket_requests_limited_total",
 			Help: "Requests without a valid token or signature that were answered 429, as too many from their address had failed.",
 		}),
+		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "docket_streams",
+			Help: "Streams of pages and logs that are open, by reader: open (not signed in) or signed_in.",
+		}, []string{"reader"}),
+		streamsRefused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "docket_streams_refused_total",
+			Help: "Streams that were refused, by reader and by the bound that was reached: reader (of one address, user or token) or all.",
+		}, []string{"reader", "bound"}),
 		handler: promhttp.HandlerFor(r, promhttp.HandlerOpts{}),
 	}
 	build := prometheus.NewGauge(prometheus.GaugeOpts{
@@ -57,7 +68,7 @@ func newMetrics(r *prometheus.Registry, st *store.Store, version string, now fun
 		ConstLabels: prometheus.Labels{"version": version},
 	})
 	build.Set(1)
-	r.MustRegister(m.deliveries, m.refusals, m.requests, m.limited, build, newStoreCollector(st, now))
+	r.MustRegister(m.deliveries, m.refusals, m.requests, m.limited, m.streams, m.streamsRefused, build, newStoreCollector(st, now))
 	return m
 }
 

@@ -38,13 +38,18 @@ type pageStream struct {
 // when who looks may no longer, when the browser has gone and when the listener
 // shuts down.
 func (s *Server) streamPage(c echo.Context, fill fill, log *logTail) error {
+	if log != nil {
+		defer log.close()
+	}
+	leave, err := s.takeSeat(c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	runs, stop := s.store.Watch(store.TopicRuns)
 	defer stop()
 	outbox, stop := s.store.Watch(store.TopicOutbox)
 	defer stop()
-	if log != nil {
-		defer log.close()
-	}
 	v := s.visit(c)
 	v.live = true
 	page, err := fill(v)

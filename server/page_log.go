@@ -27,6 +27,11 @@ func (s *Server) rawLog(c echo.Context) error {
 	if _, ok := s.signedIn(c); !ok && step == preparation {
 		return errSignIn() // docket's own part tells more than the steps do
 	}
+	leave, err := s.takeSeat(c)
+	if err != nil {
+		return err
+	}
+	defer leave()
 	return s.sendLog(c, run, step)
 }
 

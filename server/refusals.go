@@ -125,8 +125,16 @@ func (s *Server) noteRefusal(err error, c echo.Context, status int, detail strin
 		return // the list and the log are for what a person may want to look at
 	}
 	remote := c.Request().RemoteAddr
-	s.log.Warn("delivery refused", keyIntegration, label, keyReason, r.why, keyStatus, status, keyDetail, detail,
-		keyEvent, r.event, keyDelivery, r.delivery, keyBytes, r.bytes, keyRemote, remote, keyError, err)
+	attrs := []any{keyIntegration, label, keyReason, r.why, keyStatus, status, keyDetail, detail,
+		keyEvent, r.event, keyDelivery, r.delivery, keyBytes, r.bytes, keyRemote, remote, keyError, err}
+	if errors.As(err, new(*noRoom)) {
+		left, due := s.fullRooms.tell(s.now())
+		if !due {
+			return // nor is it listed: it would push out what is not like it
+		}
+		attrs = append(attrs, keyLeftOut, left)
+	}
+	s.log.Warn("delivery refused", attrs...)
 	s.refusals.add(refusal{
 		At: ci.At(s.now()), Integration: r.integration, Reason: r.why, Status: status, Detail: detail,
 		Event: r.event, Delivery: r.delivery, Bytes: r.bytes, Remote: remote,

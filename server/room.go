@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -60,6 +61,8 @@ type room struct {
 	inside  map[*guest]bool
 	waiting []*guest
 	looked  time.Time // for slow ones
+
+	timeout time.Duration // roomTimeout, unless a test has set it
 }
 
 // guest is one body.
@@ -89,7 +92,7 @@ func (r *room) enter(ctx context.Context, total int64, from string, size int64, 
 		return g, nil
 	default:
 	}
-	ctx, cancel := context.WithTimeout(ctx, roomTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.timeout, roomTimeout))
 	defer cancel()
 	look := time.NewTicker(lookAtSlow)
 	defer look.Stop()
@@ -101,7 +104,7 @@ func (r *room) enter(ctx context.Context, total int64, from string, size int64, 
 			r.cutSlow(time.Now())
 		case <-ctx.Done():
 			if r.giveUp(g) {
-				return nil, ci.Errorf(ci.CodeUnavailable, "too many bodies are on their way; nothing was stored, send it again")
+				return nil, &noRoom{ci.Errorf(ci.CodeUnavailable, "too many bodies are on their way; nothing was stored, send it again")}
 			}
 			return g, nil
 		}

@@ -57,6 +57,9 @@ type Options struct {
 	Traces *Traces
 	// Pages draws the pages; nil makes one for Version.
 	Pages *web.Renderer
+	// Connections is how many a listener takes at most, so that streams leave
+	// some; 0: it is not known.
+	Connections int
 }
 
 // Server holds what the handlers share. Its memory decides nothing that is on
@@ -84,9 +87,13 @@ type Server struct {
 	door      *door
 	failures  *failures
 	rooms     rooms
+	fullRooms seldom // lines about bodies
+	fullSeats seldom // lines about streams
 	passwords *passwords
 	bodies    sync.Pool // *[]byte, see readBody
 	probe     probe
+
+	openSeats, signedSeats *seats // of streams
 
 	heartbeat time.Duration // longest silence on a followed log
 	poll      time.Duration // how often a follower looks at its run
@@ -129,6 +136,8 @@ func New(o Options) *Server {
 		s.pages = web.New(s.version)
 	}
 	s.metrics = newMetrics(s.registry, s.store, s.version, s.now)
+	s.openSeats = newSeats(openSeats, openSeatsEach, o.Connections, s.metrics, "open")
+	s.signedSeats = newSeats(signedSeats, signedSeatsEach, o.Connections, s.metrics, "signed_in")
 	if s.backups != nil {
 		registerBackups(s.registry, s.backups)
 	}

@@ -129,7 +129,7 @@ func (a *app) followLog(ctx context.Context, c *client, path, step string) (err 
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.As(err, &no) && no.status < 500, errors.As(err, &out):
+		case errors.As(err, &no) && no.status < 500 && no.status != http.StatusTooManyRequests, errors.As(err, &out):
 			return err
 		}
 		if last != before {

@@ -147,6 +147,7 @@ func (a *app) serve(ctx context.Context, d *appliance) (err error) {
 	d.server = server.New(server.Options{
 		Store: d.store, Config: d.current.Load, Log: d.log, Level: d.level, Ready: d.notReady, Version: buildInfo().Version, Registry: registry,
 		Reload: func(context.Context) error { return d.reread() }, Recover: d.sched.Recover, Backups: d.backups.Status, Traces: d.traces(),
+		Connections: connectionsFor(len(d.config.Listen), openFiles()),
 	})
 	listeners, err := listen(d)
 	if err != nil {

@@ -69,23 +69,66 @@
   let focused = null, held = false;
   let state = document.querySelector('[data-state]')?.dataset.state;
 
+  function tell(text, lost) {
+    if (!live || !live.hidden && live.textContent === text) return;
+    live.hidden = false;
+    live.className = lost ? 'live lost' : 'live';
+    live.textContent = text;
+  }
+  const lost = 'connection lost, trying again', still = 'not live, read again every 15 s';
   document.addEventListener('htmx:sseOpen', function () {
-    if (!live) return;
-    if (live.classList.contains('lost')) say('Connected again');
-    live.hidden = false;
-    live.className = 'live';
-    live.textContent = 'live';
+    if (live && live.classList.contains('lost')) say('Connected again');
+    clearTimeout(looking);
+    looking = 0;
+    tell('live', false);
   });
-  document.addEventListener('htmx:sseError', function () {
-    if (!live || live.classList.contains('lost')) return;
-    live.hidden = false;
-    live.className = 'live lost';
-    live.textContent = 'connection lost, trying again';
-    say('Connection lost, trying again');
+  document.addEventListener('htmx:sseError', function (e) {
+    if (settled) return;
+    const refused = e.detail.source.readyState === EventSource.CLOSED;
+    if (live && !live.classList.contains('lost')) say(refused ? 'Not live, read again every 15 s' : 'Connection lost, trying again');
+    if (!refused) tell(lost, true);
+    else if (!looking) { tell(still, true); lookLater(); }
   });
   document.addEventListener('htmx:sseClose', function (e) {
     if (live && e.detail.type === 'message') live.hidden = true;
   });
+
+  /* A stream may be refused: docket has only so many. Until one opens, the page
+     is asked for now and then, and what has changed is put in its place. */
+
+  let looking = 0, settled = false;
+  function lookLater() { looking = setTimeout(look, 15000); }
+  document.addEventListener('visibilitychange', function () {
+    if (!looking || document.hidden) return;
+    clearTimeout(looking);
+    look();
+  });
+
+  function look() {
+    const mine = looking;
+    if (document.hidden) { lookLater(); return; }
+    fetch(location.pathname + location.search, { headers: { Accept: 'text/html' } }).then((r) => r.ok && !r.redirected ? r.text() : Promise.reject(r.status)).then(function (text) {
+      if (looking !== mine) return; // a stream has opened
+      const fresh = new DOMParser().parseFromString(text, 'text/html');
+      if (log) putLog(fresh);
+      for (const part of document.querySelectorAll('[sse-swap]:not([data-log])')) {
+        const now = fresh.getElementById(part.id);
+        if (!now || part.querySelector('details[open]')) continue; // somebody fills in a form
+        before(part);
+        part.replaceChildren(...now.childNodes);
+        after(part);
+      }
+      settled = !fresh.body.hasAttribute('sse-connect');
+      looking = 0;
+      if (settled) { live.hidden = true; return; }
+      tell(still, true);
+      lookLater();
+    }).catch(function () {
+      if (looking !== mine) return;
+      tell(lost, true);
+      lookLater();
+    });
+  }
 
   document.addEventListener('htmx:sseBeforeMessage', function (e) {
     const part = e.target;
@@ -95,12 +138,16 @@
       else appendLog(e.detail.data);
       return;
     }
+    before(part);
+  });
+  document.addEventListener('htmx:sseMessage', (e) => after(e.target));
+
+  function before(part) {
     const at = document.activeElement;
     held = at && at !== part && part.contains(at);
     focused = held && at.href ? at.getAttribute('href') : null;
-  });
-  document.addEventListener('htmx:sseMessage', function (e) {
-    const part = e.target;
+  }
+  function after(part) {
     if (focused !== null && !part.contains(document.activeElement)) {
       for (const a of part.querySelectorAll('a[href]')) if (a.getAttribute('href') === focused) { a.focus({ preventScroll: true }); break; }
     }
@@ -115,7 +162,7 @@
     const now = part.querySelector('[data-state]')?.dataset.state;
     if (now && now !== state) { state = now; say(now); }
     if (part.id === 'live-steps') steps(part);
-  });
+  }
 
   /* The log. */
 
@@ -148,12 +195,28 @@
     if (reloading) return;
     reloading = true;
     fetch(location.pathname + location.search, { headers: { Accept: 'text/html' } }).then((r) => r.ok ? r.text() : Promise.reject(r.status)).then(function (text) {
-      const fresh = new DOMParser().parseFromString(text, 'text/html').getElementById('log');
-      for (const old of log.querySelectorAll('.ls, #log-none')) old.remove();
-      if (fresh) log.append(...fresh.querySelectorAll('.ls, #log-none'));
+      replaceLog(new DOMParser().parseFromString(text, 'text/html').getElementById('log'));
       reloading = false;
       ready();
     }).catch(() => { setTimeout(() => { reloading = false; }, 1000); });
+  }
+
+  function replaceLog(fresh) {
+    for (const old of log.querySelectorAll('.ls, #log-none')) old.remove();
+    if (fresh) log.append(...fresh.querySelectorAll('.ls, #log-none'));
+  }
+
+  // What a page that was asked for again has of the log, where it has more.
+  function putLog(page) {
+    const fresh = page.getElementById('log');
+    const have = (of) => [...of.querySelectorAll('.ls')].map((ls) => ls.dataset.slug + ls.dataset.total + ls.querySelector('.b.p')?.textContent).join();
+    if (reloading || !fresh || have(fresh) === have(log)) return;
+    const open = new Map([...log.querySelectorAll('.ls')].map((ls) => [ls.dataset.slug, ls.open]));
+    replaceLog(fresh);
+    for (const ls of log.querySelectorAll('.ls')) if (touched.has(ls.dataset.slug) && open.has(ls.dataset.slug)) ls.open = open.get(ls.dataset.slug);
+    if (q.value) search();
+    const last = [...log.querySelectorAll('.ls[open]')].pop();
+    if (following && last) toEnd(last);
   }
 
   const blockLines = 200;
