@@ -162,13 +162,17 @@ func TestRunsLogsFollow(t *testing.T) {
 	api := w.serve("d")
 	streams := []string{
 		": hello\n\n" + "id: 0\ndata: {\"step\": \"@checkout\", \"text\": \"fetching\\n\"}\n\n" + chunk(1, "one\n") + chunk(2, "two <é>\n") + "id: 3\ndata: {\"text\": \"half",
-		"",
+		"", "",
 		chunk(3, "three\n") + "event: end\ndata: {}\n\n",
 	}
 	api.on("GET /api/v1/runs/hello-42/logs", func(w http.ResponseWriter, r *http.Request) {
 		n := len(api.all())
-		if n == 2 { // the server is restarting
+		switch n {
+		case 2: // the server is restarting
 			problemJSON(503, "shutting down")(w, r)
+			return
+		case 3: // others have taken its place meanwhile
+			problemJSON(429, "as many streams as there may be")(w, r)
 			return
 		}
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -184,7 +188,7 @@ func TestRunsLogsFollow(t *testing.T) {
 			t.Errorf("asked %+v", a)
 		}
 	}
-	if !slices.Equal(lasts, []string{"", "2", "2"}) {
+	if !slices.Equal(lasts, []string{"", "2", "2", "2"}) {
 		t.Errorf("went on behind %q", lasts)
 	}
 }
