@@ -63,3 +63,11 @@ func (s *Server) FillRooms(wait time.Duration) (leave func()) {
 		}
 	}
 }
+
+// RememberedFailures is how many addresses the limit of failures knows.
+func (s *Server) RememberedFailures() int {
+	l := s.failures.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.owed)
+}

@@ -46,7 +46,7 @@ func (s *Server) failureKey(r *http.Request) (limitKey, bool) {
 // countFailure counts a failed request and returns how long its address has to
 // wait, where it failed too often; 0 where err is to be the answer.
 func (s *Server) countFailure(err error, c echo.Context) (wait time.Duration) {
-	if !isFailure(err, c) {
+	if !s.isFailure(err, c) {
 		return 0
 	}
 	key, ok := s.failureKey(c.Request())
@@ -72,10 +72,7 @@ func (s *Server) countFailure(err error, c echo.Context) (wait time.Duration) {
 
 // isFailure reports whether an error is one that nobody who knows a secret of
 // docket's need meet.
-func isFailure(err error, c echo.Context) bool {
-	if c.Get(principalKey) != nil {
-		return false
-	}
+func (s *Server) isFailure(err error, c echo.Context) bool {
 	var r *refused
 	if errors.As(err, &r) {
 		switch r.why {
@@ -88,9 +85,19 @@ func isFailure(err error, c echo.Context) bool {
 	}
 	var he *echo.HTTPError
 	if errors.As(err, &he) {
-		return he.Code == http.StatusNotFound || he.Code == http.StatusMethodNotAllowed
+		return (he.Code == http.StatusNotFound || he.Code == http.StatusMethodNotAllowed) && !s.isKnown(c)
 	}
 	return ci.CodeOf(err) == ci.CodeUnauthenticated
+}
+
+// isKnown reports whether a request for what is not there has a valid token or
+// session. Nobody has looked yet: there was no route to ask for one.
+func (s *Server) isKnown(c echo.Context) bool {
+	if _, err := s.authenticate(c); err == nil {
+		return true
+	}
+	_, ok := s.signedIn(c)
+	return ok
 }
 
 // hopeless reports whether a delivery is not signed and comes from an address
