@@ -266,15 +266,28 @@ func (d *daemon) limitFiles(n int) {
 	}
 }
 
-// Ensure that who sends the headers too slowly is cut off when README says.
+// halfAHello is the beginning of a TLS handshake.
+const halfAHello = "\x16\x03\x01\x00\xf0\x01"
+
+// Ensure that who sends the headers or the TLS handshake too slowly is cut off
+// when README says.
 func TestSlowHeaders(t *testing.T) {
 	t.Parallel()
-	d := newDaemon(t, nil, func(*daemon) {})
+	d := newDaemon(t, nil, func(d *daemon) {
+		cert, key := newPair(t, "ci.example.org", 1)
+		mustWrite(t, filepath.Join(d.dir, "tls.key"), key)
+		mustWrite(t, filepath.Join(d.dir, "tls.crt"), cert)
+		d.config["listen"] = []obj{{"address": "127.0.0.1:0"}, {"address": "127.0.0.1:0", "tls": obj{"cert": "tls.crt", "key": "tls.key"}}}
+	})
 	d.start()
 	c := newCrowd(t)
-	silent, slow := c.join(d.addresses[0], ""), c.join(d.addresses[0], "GET / HTTP/1.1\r\n")
+	plain, secure := d.addresses[0], d.addresses[1]
+	conns := map[string]net.Conn{
+		"silent": c.join(plain, ""), "slow": c.join(plain, "GET / HTTP/1.1\r\n"),
+		"silent over TLS": c.join(secure, ""), "slow over TLS": c.join(secure, halfAHello),
+	}
 	began := time.Now()
-	for what, one := range map[string]net.Conn{"silent": silent, "slow": slow} {
+	for what, one := range conns {
 		_ = one.SetReadDeadline(began.Add(patience))
 		_, err := io.Copy(io.Discard, one)
 		if took := time.Since(began); errors.Is(err, os.ErrDeadlineExceeded) || took < 9*time.Second || took > 15*time.Second {

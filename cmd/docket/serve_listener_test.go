@@ -2,11 +2,15 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"testing"
+	"time"
 )
 
 // Ensure that a shutdown answers the request that comes on a connection that
@@ -67,4 +71,37 @@ func mustAsk(t *testing.T, c net.Conn, answers *bufio.Reader, last bool) {
 	if body, err := io.ReadAll(resp.Body); err != nil || string(body) != "yes" || resp.Close != last {
 		t.Errorf("answered %q %v, as the last %t", body, err, resp.Close)
 	}
+}
+
+// Ensure that who is silent in the TLS handshake is cut off within the time for
+// headers, and gives up the place that a connection has.
+func TestASilentHandshakeIsCutOff(t *testing.T) {
+	cert, key := newPair(t, "ci.example.org", 1)
+	pair, err := tls.X509KeyPair([]byte(cert), []byte(key))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ln, err := listenTCP("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newListener("it", ln.Addr().String(), "everything", ln, http.NotFoundHandler(), slog.New(slog.DiscardHandler))
+	l.secure = &secure{config: &tls.Config{Certificates: []tls.Certificate{pair}}}
+	l.http.ReadHeaderTimeout = 200 * time.Millisecond
+	served := make(chan error, 1)
+	go func() { served <- l.serve() }()
+	t.Cleanup(func() {
+		l.ending.Store(true)
+		l.http.Close()
+		<-served
+	})
+	c := newCrowd(t)
+	for what, text := range map[string]string{"silent": "", "slow": halfAHello} {
+		one := c.join(l.address, text)
+		_ = one.SetReadDeadline(time.Now().Add(patience))
+		if _, err := io.Copy(io.Discard, one); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("the %s one was left alone", what)
+		}
+	}
+	eventually(t, "no place is taken", func() bool { return l.count(func(*conn) bool { return true }) == 0 })
 }
