@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
+	"syscall"
 	"testing"
 	"time"
 
@@ -183,5 +185,31 @@ func TestConnectionsForListeners(t *testing.T) {
 		if got := connectionsFor(row.listeners, row.files); got != row.want {
 			t.Errorf("%d listeners with %d files have %d connections each, want %d", row.listeners, row.files, got, row.want)
 		}
+	}
+}
+
+// Ensure that where files run out the longest silent connection is shut for one
+// that comes, that no request is, and that other trouble shuts nobody.
+func TestTheSilentMakeRoomWhereFilesRunOut(t *testing.T) {
+	l, open := newSmall(t, 20)
+	defer close(open)
+	l.join(t, longRequest, http.StateActive)
+	silent := l.join(t, "", http.StateNew)
+	l.age(time.Minute)
+	kept := l.join(t, "", http.StateNew)
+	l.age(settling)
+	l.noteTrouble(&net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.ECONNABORTED)}, time.Now())
+	if isShut(t, silent) {
+		t.Error("a connection was shut although files are left")
+	}
+	l.noteTrouble(&net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}, time.Now())
+	if !isShut(t, silent) || isShut(t, kept) {
+		t.Error("not the longest silent connection alone made room")
+	}
+	for range 3 {
+		l.noteTrouble(syscall.ENFILE, time.Now())
+	}
+	if n := l.count(func(c *conn) bool { return c.state == http.StateActive && !c.shut }); n != 1 {
+		t.Error("a request under way was cut off")
 	}
 }
