@@ -2,12 +2,7 @@
 
 package main
 
-import (
-	"io"
-	"net/http"
-	"strings"
-	"testing"
-)
+import "testing"
 
 // Ensure that a page whose stream is refused says so, shows what has changed
 // all the same, and is live again once there is a stream to be had.
@@ -20,7 +15,7 @@ func TestBrowserIsRefusedAStream(t *testing.T) {
 	d.start()
 	d.mustStart("api", "K", obj{"branch": "main"})
 	d.waitStarted("work", "api-1")
-	leave := d.takeSeats(t)
+	leave, _ := d.takeSeats()
 	b := newBrowser(t, d)
 	b.sever()
 	b.open("/runs/api-1")
@@ -42,37 +37,4 @@ func TestBrowserIsRefusedAStream(t *testing.T) {
 	d.open("all")
 	b.wait("no run goes on", `document.querySelectorAll("#live-runs .i-running").length === 0`)
 	b.mustBeMarked()
-}
-
-// takeSeats opens all the streams that one address may have.
-func (d *daemon) takeSeats(t *testing.T) (leave func()) {
-	t.Helper()
-	var open []io.Closer
-	leave = func() {
-		for _, s := range open {
-			s.Close()
-		}
-		open = nil
-	}
-	t.Cleanup(leave)
-	for {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+d.addresses[0]+"/projects/api", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Accept", "text/event-stream")
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if resp.StatusCode != http.StatusOK {
-			text, _ := io.ReadAll(resp.Body)
-			resp.Body.Close()
-			if resp.StatusCode != http.StatusTooManyRequests || len(open) == 0 || !strings.Contains(string(text), "streams are open") {
-				t.Fatalf("after %d streams: %d %s", len(open), resp.StatusCode, text)
-			}
-			return leave
-		}
-		open = append(open, resp.Body)
-	}
 }
