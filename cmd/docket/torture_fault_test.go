@@ -136,7 +136,7 @@ func (w *tortureWorld) live(ctx context.Context, rng *rand.Rand, f *tortureFault
 	if happened {
 		f.happened++
 	} else if f.happened < f.need {
-		if f.tried > 10*f.need+20 {
+		if f.tried > 5*f.need+20 {
 			w.fail("%s: it came to it %d times in %d tries; want %d", f.name, f.happened, f.tried, f.need)
 			return false
 		}
