@@ -61,7 +61,7 @@ fuzz:
 
 # Deliveries while the real binary is killed at random moments and at every named
 # point, while syncs and writes fail, the disk is full, and it is upgraded, compacted
-# and copied: for some minutes, for about an hour with LONG=1, and a little in CI. The
+# and copied: for some minutes, with LONG=1 for an hour or longer, and a little in CI. The
 # long form needs strace, and root to mount a small disk; the others say what they
 # leave out. Hostile clients here alone, since what they show is measured by a clock.
 # And statuses on their way to a GitHub that limits, fails and loses answers, for DRIVE
@@ -69,7 +69,7 @@ fuzz:
 DRIVE ?= 20000
 LONG  ?=
 ifneq ($(LONG),)
-TORTURE := TORTURE_LONG=1 TORTURE_DELIVERIES=100000 TORTURE_KILLS=1100 TORTURE_ROUNDS=10 TORTURE_LEAST=10 TORTURE_COPIES=30
+TORTURE := TORTURE_LONG=1 TORTURE_FOR=55m TORTURE_DELIVERIES=100000 TORTURE_KILLS=1100 TORTURE_ROUNDS=10 TORTURE_LEAST=10 TORTURE_COPIES=30
 endif
 torture: build-failpoints
 ifneq ($(LONG),)

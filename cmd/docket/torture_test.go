@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -20,12 +21,13 @@ const tortureSenders = 16
 // tortureSize is how much of it there is.
 type tortureSize struct {
 	seed       uint64
-	rounds     int // each with a store of its own
-	deliveries int
-	kills      int // at least: faults that did not come off get another life
-	least      int // times that each kind of fault happens
-	backups    int // that are made, restored and verified
-	carried    int // of a hundred pushes, to each of the two repositories whose runs are all carried
+	rounds     int           // at least, each with a store of its own
+	lasts      time.Duration // at least: until then another round begins
+	deliveries int           // over rounds, as are the next three
+	kills      int           // at least: faults that did not come off get another life
+	least      int           // times that each kind of fault happens
+	backups    int           // that are made, restored and verified
+	carried    int           // of a hundred pushes, to each of the two repositories whose runs are all carried
 	long       bool
 	full       bool // the data directory may be full
 
@@ -39,6 +41,12 @@ func newTortureSize(t *testing.T) tortureSize {
 		seed: tortureSeed(t), deliveries: tortureNumber(t, "TORTURE_DELIVERIES", 2000), kills: tortureNumber(t, "TORTURE_KILLS", 100),
 		rounds: tortureNumber(t, "TORTURE_ROUNDS", 1), least: tortureNumber(t, "TORTURE_LEAST", 1), backups: tortureNumber(t, "TORTURE_COPIES", 2),
 		carried: 25, long: os.Getenv("TORTURE_LONG") != "", keepBodies: 5 * time.Second, missedEvery: time.Second,
+	}
+	if text := os.Getenv("TORTURE_FOR"); text != "" {
+		var err error
+		if size.lasts, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("TORTURE_FOR: %v", err)
+		}
 	}
 	if size.long {
 		size.carried, size.keepBodies = 3, 20*time.Second
@@ -66,7 +74,8 @@ func (size tortureSize) idle() int { return min(size.kills/5, 10) }
 //
 // TORTURE_DELIVERIES and TORTURE_KILLS say how much of it, over TORTURE_ROUNDS
 // rounds with a store each, TORTURE_LEAST how often each kind of fault happens,
-// and TORTURE_COPIES how many backups are restored; with TORTURE_LONG nothing may
+// and TORTURE_COPIES how many backups are restored. Until TORTURE_FOR is over
+// more rounds of the same size begin. With TORTURE_LONG nothing may
 // be left out for want of a tool. TORTURE_SEED makes the same choices again,
 // though never the same timing. DOCKET_BINARY is the binary to torture, default
 // .build/docket; beside it lies DOCKET_BINARY-failpoints. TORTURE_VERBOSE tells
@@ -78,14 +87,23 @@ func TestTorture(t *testing.T) {
 	t.Parallel()
 	size := newTortureSize(t)
 	total := tortureTotal{began: time.Now(), happened: map[string]int{}}
+	var begun atomic.Int64
 	t.Run("rounds", func(t *testing.T) {
-		for round := range size.rounds {
-			t.Run(fmt.Sprint(round+1), func(t *testing.T) {
-				t.Parallel() // one works while another comes to rest
-				w := newTortureWorld(t, size.round(round))
-				w.faults = w.faultKinds()
-				w.torture(t.Context())
-				total.add(w)
+		for lane := range min(2, size.rounds) { // one works while another comes to rest
+			t.Run(fmt.Sprintf("lane-%d", lane+1), func(t *testing.T) {
+				t.Parallel()
+				for {
+					round := int(begun.Add(1))
+					if round > size.rounds && time.Since(total.began) >= size.lasts {
+						return
+					}
+					t.Run(fmt.Sprint(round), func(t *testing.T) {
+						w := newTortureWorld(t, size.round(round))
+						w.faults = w.faultKinds()
+						w.torture(t.Context())
+						total.add(w)
+					})
+				}
 			})
 		}
 	})
