@@ -78,11 +78,13 @@ func (b *tortureBook) waiting() bool {
 	return b.begun < b.allowed
 }
 
-// acknowledged returns the ids of all deliveries that were.
+// acknowledged returns the ids of all deliveries that were. A delivery's lock
+// comes before the book's, so the two are never held here at once.
 func (b *tortureBook) acknowledged() (ids []string) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, d := range b.deliveries {
+	list := slices.Clone(b.deliveries)
+	b.mu.Unlock()
+	for _, d := range list {
 		d.mu.Lock()
 		if d.receipt != "" {
 			ids = append(ids, d.id)
