@@ -103,7 +103,7 @@ func newTortureDeck(rng *rand.Rand, faults []*tortureFault, chance *tortureFault
 	first := len(d.cards) / 4
 	begin := append(early, d.cards[:first]...)
 	shuffle(begin)
-	d.cards = slices.Concat([]*tortureFault{chance}, begin, d.cards[first:]) // the first life makes the store
+	d.cards = append(begin, d.cards[first:]...)
 	return d
 }
 

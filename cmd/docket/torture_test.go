@@ -168,6 +168,11 @@ func (w *tortureWorld) deliverAndKill(ctx context.Context) (seen tortureSeen) {
 // for after the last delivery.
 func (w *tortureWorld) tortureToDeath(ctx context.Context, rng *rand.Rand, sent <-chan struct{}) {
 	w.t.Helper()
+	w.server.start() // the first life makes the store, which may be compacted next
+	w.book.let()
+	if !w.server.await(ctx) || !w.server.kill() {
+		return
+	}
 	for len(w.deck.cards) > 0 {
 		if !w.live(ctx, rng, w.deck.next()) {
 			return
