@@ -176,7 +176,8 @@ func TestRefusals(t *testing.T) {
 		h.tracer.Handled(request(n))
 	}
 	h.stop()
-	if s := h.tracer.Stats(); s.Exported+s.Dropped["refused"] != 5 || s.Dropped["refused"] < 2 || s.Dropped["refused"]%2 != 0 {
+	// Of each request two are refused, or the only one: how they share requests is chance.
+	if s := h.tracer.Stats(); s.Exported+s.Dropped["refused"] != 5 || s.Dropped["refused"] < 2 {
 		t.Errorf("%+v", s)
 	}
 }
