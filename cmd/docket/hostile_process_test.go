@@ -179,8 +179,9 @@ func TestSignedDeliveriesInAFlood(t *testing.T) {
 
 // besiege fills a listener with many more connections than it has room for,
 // most of them silent, some with half a request or kept after one, and goes on
-// opening others until stop is called.
-func (c *crowd) besiege(address string, n int) (stop func()) {
+// opening others until stop is called, pace by pace from each of eight sides, or
+// as fast as it can where pace is 0.
+func (c *crowd) besiege(address string, n int, pace time.Duration) (stop func()) {
 	c.t.Helper()
 	texts := []string{"", halfARequest, wholeRequest}
 	for i := range n {
@@ -191,6 +192,8 @@ func (c *crowd) besiege(address string, n int) (stop func()) {
 	for i := range 8 {
 		wg.Go(func() {
 			held := make([]net.Conn, 16)
+			tick := time.NewTicker(max(pace, 1))
+			defer tick.Stop()
 			for n := 0; ; n = (n + 1) % len(held) {
 				if held[n] != nil {
 					held[n].Close()
@@ -198,7 +201,7 @@ func (c *crowd) besiege(address string, n int) (stop func()) {
 				select {
 				case <-end:
 					return
-				default:
+				case <-tick.C:
 				}
 				if one, err := net.Dial("tcp", address); err == nil {
 					_, _ = io.WriteString(one, texts[i%len(texts)])
@@ -215,10 +218,10 @@ func (c *crowd) besiege(address string, n int) (stop func()) {
 
 // throng checks that every delivery gets through a listener that is full, and
 // that it has no more connections than most.
-func throng(t *testing.T, d *daemon, repo *repository, conns, most, signed int) []time.Duration {
+func throng(t *testing.T, d *daemon, repo *repository, conns, most, signed int, pace time.Duration) []time.Duration {
 	t.Helper()
 	c := newCrowd(t)
-	stop := c.besiege(d.addresses[0], conns)
+	stop := c.besiege(d.addresses[0], conns, pace)
 	body := repo.push("refs/heads/main", "", repo.commit("refs/heads/main"))
 	took := make([]time.Duration, signed)
 	for i := range took {
@@ -250,7 +253,9 @@ func TestSignedDeliveriesAtAFullListener(t *testing.T) {
 		d.limitFiles(otherFiles + adminConnections + 200)
 	})
 	d.start()
-	throng(t, d, repo, 400, 200, 100)
+	// A hundred a second, half of the room: who has come within a second is let be
+	// only while others have been there for longer.
+	throng(t, d, repo, 400, 200, 100, 80*time.Millisecond)
 }
 
 // limitFiles makes docket start with so many open files at most.

@@ -94,7 +94,8 @@ const settling = time.Second
 // come (the server counts them as new or idle until then): those of the
 // network that has most of them, first who never sent a whole request, and the
 // longest silent first. Who is still settling is shut alone, and only where all
-// of that network are. It returns how many it shut.
+// of that network are. Who has sent something that a busy machine has not read
+// yet is not silent. It returns how many it shut.
 func (l *listener) makeRoom(n int) int {
 	type candidate struct {
 		c net.Conn
@@ -118,24 +119,43 @@ func (l *listener) makeRoom(n int) int {
 	slices.SortFunc(list, func(a, b candidate) int {
 		return cmp.Or(falseFirst(!a.settled, !b.settled), falseFirst(a.asked, b.asked), a.since.Compare(b.since))
 	})
-	list = list[:min(n, len(list))]
-	for i, c := range list {
-		if i > 0 && !c.settled {
-			list = list[:i]
+	var silent []net.Conn
+	for _, c := range list {
+		if len(silent) == n || len(silent) > 0 && !c.settled {
 			break
 		}
+		if t, ok := c.c.(*tls.Conn); ok {
+			c.c = t.NetConn() // whose Close waits for nobody
+		}
+		if unread(c.c) {
+			continue
+		}
+		silent = append(silent, c.c)
 		c.shut = true
 		l.shutting++
 		l.shut++
 	}
 	l.mu.Unlock()
-	for _, c := range list {
-		if t, ok := c.c.(*tls.Conn); ok {
-			c.c = t.NetConn() // whose Close waits for nobody
-		}
-		c.c.Close()
+	for _, c := range silent {
+		c.Close()
 	}
-	return len(list)
+	return len(silent)
+}
+
+// unread reports whether a connection has received something that has not been
+// read yet.
+func unread(c net.Conn) bool {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return false
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return false
+	}
+	n := 0
+	err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
+	return err == nil && n > 0
 }
 
 // noteTrouble takes down that a connection could not be accepted, and makes

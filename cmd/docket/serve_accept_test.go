@@ -121,6 +121,43 @@ func TestWhoIsShutAtAFullListener(t *testing.T) {
 	}
 }
 
+// Ensure that a connection whose request has come, and was not read yet because
+// the machine is busy, is not taken for a silent one.
+func TestWhoHasSpokenIsNotSilent(t *testing.T) {
+	l, _ := newSmall(t, 20)
+	ln, err := net.Listen("tcp", "127.0.0.1:0") // which reads nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	client, err := net.Dial("tcp", ln.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	c, err := ln.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	l.mu.Lock()
+	l.conns[c] = &conn{state: http.StateNew, since: time.Now().Add(-time.Minute)}
+	l.mu.Unlock()
+	if _, err := io.WriteString(client, halfARequest); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the request has come", func() bool { return unread(c) })
+	if n := l.makeRoom(1); n != 0 {
+		t.Fatalf("shut %d that had spoken", n)
+	}
+	if _, err := io.ReadFull(c, make([]byte, len(halfARequest))); err != nil {
+		t.Fatal(err)
+	}
+	if n := l.makeRoom(1); n != 1 || !isShut(t, client) {
+		t.Errorf("shut %d, and not the one that is silent now", n)
+	}
+}
+
 // Ensure that of many at once only those are shut that have settled, and that
 // the network is thinned that has most.
 func TestRoomIsMadeWhereMostAre(t *testing.T) {

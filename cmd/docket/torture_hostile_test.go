@@ -47,7 +47,7 @@ func TestTortureFullListener(t *testing.T) {
 		d.addProject("api", repo, obj{"on": obj{"push": obj{"branches": []string{"none"}}}})
 	})
 	d.start()
-	took := throng(t, d, repo, mostConnections+1000, mostConnections, 500)
+	took := throng(t, d, repo, mostConnections+1000, mostConnections, 500, 0)
 	slices.Sort(took)
 	t.Logf("%d signed deliveries: median %s, p99 %s, slowest %s; %d MiB", len(took), took[len(took)/2], took[len(took)*99/100], took[len(took)-1], d.memory())
 	if slowest := took[len(took)-1]; slowest > time.Second {
