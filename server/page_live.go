@@ -52,8 +52,9 @@ func (s *Server) streamPage(c echo.Context, fill fill, log *logTail) error {
 	defer stop()
 	v := s.visit(c)
 	v.live = true
-	page, err := fill(v)
-	if err != nil {
+	var page web.Page
+	look := func() (err error) { page, err = fill(v); return err }
+	if err := s.inTurn(c.Request().Context(), v, look); err != nil {
 		return err // as an answer of its own: nothing has been sent
 	}
 	out, ctx, done := openEvents(c)
@@ -61,7 +62,7 @@ func (s *Server) streamPage(c echo.Context, fill fill, log *logTail) error {
 	p := &pageStream{server: s, out: out, sent: map[string][sha256.Size]byte{}, unsent: true}
 	for {
 		began := time.Now()
-		ended, err := p.tell(v, page, log)
+		ended, err := p.tell(ctx, v, page, log)
 		if err != nil || ended {
 			return quietly(ctx, err)
 		}
@@ -69,10 +70,26 @@ func (s *Server) streamPage(c echo.Context, fill fill, log *logTail) error {
 			return nil
 		}
 		v.now = s.now()
-		if page, err = fill(v); err != nil {
+		if err := s.inTurn(ctx, v, look); err != nil {
 			return quietly(ctx, err)
 		}
 	}
+}
+
+// inTurn draws for a stream. Those of readers who are not signed in are drawn
+// one at a time, so that one change that hundreds of strangers look at leaves
+// the processor to deliveries. draw must not write to the reader. An error is
+// draw's, or ctx's where it ended before.
+func (s *Server) inTurn(ctx context.Context, v *visit, draw func() error) error {
+	if v.who == nil {
+		select {
+		case s.strangers <- struct{}{}:
+			defer func() { <-s.strangers }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return draw()
 }
 
 // quietly keeps the errors of a stream that only say that it is over: the
@@ -95,8 +112,8 @@ func (s *Server) stillIn(v *visit) bool {
 }
 
 // tell sends what the browser does not have yet.
-func (p *pageStream) tell(v *visit, page web.Page, log *logTail) (ended bool, err error) {
-	if err := p.parts(v, page); err != nil {
+func (p *pageStream) tell(ctx context.Context, v *visit, page web.Page, log *logTail) (ended bool, err error) {
+	if err := p.parts(ctx, v, page); err != nil {
 		return false, err
 	}
 	if log != nil {
@@ -117,12 +134,13 @@ func (p *pageStream) tell(v *visit, page web.Page, log *logTail) (ended bool, er
 
 // parts sends the parts that have changed. Ages do not count: browsers keep
 // them up to date themselves.
-func (p *pageStream) parts(v *visit, page web.Page) error {
+func (p *pageStream) parts(ctx context.Context, v *visit, page web.Page) error {
 	aged := page.(interface{ CountFrom(time.Time) })
 	for _, name := range page.Parts() {
+		var b []byte
+		draw := func() (err error) { b, err = p.server.pages.Fragment(page, name); return err }
 		aged.CountFrom(time.Time{})
-		b, err := p.server.pages.Fragment(page, name)
-		if err != nil {
+		if err := p.server.inTurn(ctx, v, draw); err != nil {
 			return err
 		}
 		sum := sha256.Sum256(b)
@@ -130,7 +148,7 @@ func (p *pageStream) parts(v *visit, page web.Page) error {
 			continue
 		}
 		aged.CountFrom(v.now)
-		if b, err = p.server.pages.Fragment(page, name); err != nil {
+		if err := p.server.inTurn(ctx, v, draw); err != nil {
 			return err
 		}
 		if err := p.event(name, "", b); err != nil {

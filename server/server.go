@@ -93,7 +93,8 @@ type Server struct {
 	bodies    sync.Pool // *[]byte, see readBody
 	probe     probe
 
-	openSeats, signedSeats *seats // of streams
+	openSeats, signedSeats *seats        // of streams
+	strangers              chan struct{} // has room for one, see inTurn
 
 	heartbeat time.Duration // longest silence on a followed log
 	poll      time.Duration // how often a follower looks at its run
@@ -102,6 +103,7 @@ type Server struct {
 // New returns a Server. It starts nothing.
 func New(o Options) *Server {
 	s := &Server{
+		strangers: make(chan struct{}, 1),
 		store:     o.Store,
 		config:    o.Config,
 		log:       o.Log,
