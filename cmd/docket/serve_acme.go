@@ -69,7 +69,7 @@ func (o *orders) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	case resp.StatusCode == http.StatusCreated:
 		b, err := io.ReadAll(io.LimitReader(resp.Body, mostOrder))
-		resp.Body.Close()
+		_ = resp.Body.Close()
 		if err != nil {
 			return nil, err
 		}

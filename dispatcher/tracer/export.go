@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -89,8 +90,10 @@ func (u upload) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpans
 	}
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	w.Write(body) // a buffer takes everything
-	w.Close()
+	_, err = w.Write(body)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return &refusal{says: "spans cannot be packed: " + err.Error(), final: true}
+	}
 	ctx, cancel := context.WithTimeout(ctx, u.c.timeout)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.cfg.Endpoint, &packed)
@@ -150,6 +153,9 @@ func unreached(err error) error {
 func rejectedIn(answer []byte) int64 {
 	partial, _ := fieldOne(answer, protowire.BytesType)
 	_, n := fieldOne(partial, protowire.VarintType)
+	if n > math.MaxInt64 {
+		return math.MaxInt64
+	}
 	return int64(n)
 }
 
