@@ -62,6 +62,31 @@ func quantile(times []time.Duration, q float64) float64 {
 	return float64(sorted[int(q*float64(len(sorted)-1))])
 }
 
+// mustPublicServer serves a store of its own, whose first project is public and
+// takes the push, until the benchmark ends.
+func mustPublicServer(b *testing.B, p *benchPush) (st *store.Store, s *server.Server, url string, client *http.Client) {
+	b.Helper()
+	st, err := store.Open(filepath.Join(b.TempDir(), "docket.db"), store.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	cfg := mustConfig(func(c *ci.Config) {
+		c.Projects[0].Repository, c.Projects[0].Public = p.repository(b), true
+		c.Projects[0].On = ci.On{Push: &ci.OnPush{}}
+	})
+	s = server.New(server.Options{Store: st, Config: func() *ci.Config { return cfg }, Log: slog.New(slog.DiscardHandler)})
+	srv := server.NewHTTPServer(s.Handler())
+	url, done := mustServe(b, srv)
+	client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
+	b.Cleanup(func() {
+		client.CloseIdleConnections()
+		srv.Close()
+		<-done
+		st.Close()
+	})
+	return st, s, url, client
+}
+
 // BenchmarkHookBesideSlowReaders reports what readers at 1 KiB a second on a
 // backup, on a followed log and on a page's live stream do to deliveries: the
 // median and the 99th percentile with them as a multiple of without. Blocks with
@@ -72,21 +97,7 @@ func quantile(times []time.Duration, q float64) float64 {
 func BenchmarkHookBesideSlowReaders(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(servedGCPercent))
 	p := mustBenchPush(b)
-	st, err := store.Open(filepath.Join(b.TempDir(), "docket.db"), store.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer st.Close()
-	cfg := mustConfig(func(c *ci.Config) {
-		c.Projects[0].Repository, c.Projects[0].Public = p.repository(b), true
-		c.Projects[0].On = ci.On{Push: &ci.OnPush{}}
-	})
-	s := server.New(server.Options{Store: st, Config: func() *ci.Config { return cfg }, Log: slog.New(slog.DiscardHandler)})
-	srv := server.NewHTTPServer(s.Handler())
-	url, done := mustServe(b, srv)
-	defer func() { srv.Close(); <-done }()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
-	defer client.CloseIdleConnections()
+	st, s, url, client := mustPublicServer(b, p)
 	fill(b, s.Handler(), p, 1000) // so that a backup is not over at once
 	run := mustTalk(b, st)
 	requests := []string{"GET /api/v1/runs/" + run + "/logs?follow=1", "GET /runs/" + run + "\r\nAccept: text/event-stream"}

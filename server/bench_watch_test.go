@@ -3,19 +3,12 @@ package server_test
 import (
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
-	"net/http"
-	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-
-	"docket/server"
-	"docket/store"
-	"docket/store/ci"
 )
 
 const (
@@ -49,27 +42,13 @@ func watch(b *testing.B, url, page, from string) (stop func()) {
 func BenchmarkHookBesideWatchers(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(servedGCPercent))
 	p := mustBenchPush(b)
-	st, err := store.Open(filepath.Join(b.TempDir(), "docket.db"), store.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	defer st.Close()
-	cfg := mustConfig(func(c *ci.Config) {
-		c.Projects[0].Repository, c.Projects[0].Public = p.repository(b), true
-		c.Projects[0].On = ci.On{Push: &ci.OnPush{}}
-	})
-	s := server.New(server.Options{Store: st, Config: func() *ci.Config { return cfg }, Log: slog.New(slog.DiscardHandler)})
-	srv := server.NewHTTPServer(s.Handler())
-	url, done := mustServe(b, srv)
-	defer func() { srv.Close(); <-done }()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
-	defer client.CloseIdleConnections()
+	_, s, url, client := mustPublicServer(b, p)
 	fill(b, s.Handler(), p, 100)
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
 	block := func(n int) (times []time.Duration) {
 		for i := range n {
-			defer watch(b, url, "/projects/"+cfg.Projects[0].Name, fmt.Sprintf("127.0.0.%d", 2+i/watchersEach))()
+			defer watch(b, url, "/projects/api", fmt.Sprintf("127.0.0.%d", 2+i/watchersEach))()
 		}
 		for range watchBlock {
 			<-pause.C
